@@ -1,12 +1,11 @@
 // Builds dist/: compiled sources, the ledger's migrations, and the workflow bundle that a production worker loads.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 process.chdir(root);
 
-rmSync('dist', { recursive: true, force: true });
 const compiled = spawnSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json'], { stdio: 'inherit' });
 if (compiled.status !== 0) process.exit(compiled.status ?? 1);
 mkdirSync('dist/warehouse/migrations', { recursive: true });
