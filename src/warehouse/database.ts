@@ -1,0 +1,140 @@
+import pg from 'pg';
+import { Failure } from '../failure.js';
+import { toFailure } from './errors.js';
+import { Session } from './session.js';
+
+export interface DatabaseOptions {
+  /** Fills at once: the size of the pool. One fill holds at most one connection. */
+  readonly fills: number;
+  /** Where rows of TypeScript pipelines are spooled. Default: the system's temporary folder. */
+  readonly spoolDir?: string;
+  /** Milliseconds between two looks at the backend of a statement that has not answered. Default 5,000. */
+  readonly watchEveryMs?: number;
+}
+
+/** Milliseconds to wait for a connection: a server that accepts and says nothing must not hold a fill. */
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Milliseconds a control statement may take; they read a few rows of the catalog or the ledger. */
+const CONTROL_TIMEOUT_MS = 20_000;
+const CONTROL_CONNECTIONS = 3;
+
+/**
+ * One PostgreSQL database, held by two pools: fills, one connection each, and a small control pool that cancels, watches and
+ * ends them, so that a full pool never stands in the way of a cancel.
+ */
+export class Database {
+  readonly #fills: pg.Pool;
+  readonly #control: pg.Pool;
+  readonly spoolDir: string | undefined;
+  readonly watchEveryMs: number;
+  /** Whether sessions may ask the server to look for dead clients; PostgreSQL offers it from version 14, not everywhere. */
+  checksClients = false;
+  /** The role's and database's own search path, before any session changed it. */
+  searchPath = '';
+  serverVersion = 0;
+
+  constructor(url: string, options: DatabaseOptions) {
+    const common = connectionConfig(url);
+    this.#fills = new pg.Pool({ ...common, max: options.fills, application_name: 'repave' });
+    this.#control = new pg.Pool({
+      ...common,
+      max: CONTROL_CONNECTIONS,
+      query_timeout: CONTROL_TIMEOUT_MS,
+      application_name: 'repave control',
+    });
+    this.spoolDir = options.spoolDir;
+    this.watchEveryMs = options.watchEveryMs ?? 5_000;
+    // An idle connection that the server ends is no failure of anything; without a listener it would end the process.
+    this.#fills.on('error', () => undefined);
+    this.#control.on('error', () => undefined);
+  }
+
+  /**
+   * Runs one statement of Repave's own in autocommit, on the control pool.
+   * Throws `Failure` (`DatabaseUnavailable` and the rest of the table in errors.ts).
+   */
+  async query<Row extends object>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
+    try {
+      const result = await this.#control.query<Row>(text, [...values]);
+      return result.rows;
+    } catch (error) {
+      throw toFailure(error);
+    }
+  }
+
+  /** A connection for one fill. Throws `DatabaseUnavailable` where none is to be had in time. */
+  async session(): Promise<Session> {
+    try {
+      return new Session(await this.#fills.connect(), this);
+    } catch (error) {
+      throw toFailure(error);
+    }
+  }
+
+  /** A connection of the control pool, for a transaction of the ledger's own. */
+  async controlSession(): Promise<Session> {
+    try {
+      return new Session(await this.#control.connect(), this);
+    } catch (error) {
+      throw toFailure(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#fills.end(), this.#control.end()]);
+  }
+}
+
+/**
+ * Opens a database and learns what its server can do. Throws `InvalidInput` for a URL that is none, `DatabaseUnavailable`
+ * where the server cannot be reached. The URL is a secret: no message repeats it.
+ */
+export async function openDatabase(url: string, options: DatabaseOptions): Promise<Database> {
+  const database = new Database(url, options);
+  try {
+    const [facts] = await database.query<{ version: number; path: string | null; interval: string | null }>(`
+      SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4 AS version,
+             (SELECT reset_val FROM pg_catalog.pg_settings WHERE name = 'search_path') AS path,
+             pg_catalog.current_setting('client_connection_check_interval', true) AS interval`);
+    if (!facts) throw new Failure('Unexpected', 'The database answered its own settings with no row.');
+    database.serverVersion = facts.version;
+    database.searchPath = facts.path ?? '';
+    database.checksClients = facts.interval !== null && (await canCheckClients(database));
+    return database;
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+}
+
+/** Servers on platforms without POLLRDHUP know the setting and refuse every value but 0. */
+async function canCheckClients(database: Database): Promise<boolean> {
+  try {
+    await database.query(`SELECT pg_catalog.set_config('client_connection_check_interval', '5s', true)`);
+    return true;
+  } catch (error) {
+    if (error instanceof Failure && error.type === 'DatabaseUnavailable') throw error;
+    return false;
+  }
+}
+
+function connectionConfig(url: string): pg.PoolConfig {
+  let parsed: URL;
+  try {
+    parsed = new URL(url);
+  } catch {
+    // The URL error holds the whole text, password included.
+    throw new Failure('InvalidInput', 'The database URL cannot be read: expected postgres://user:password@host:port/name.');
+  }
+  if (parsed.protocol !== 'postgres:' && parsed.protocol !== 'postgresql:') {
+    throw new Failure('InvalidInput', `The database URL begins with ${parsed.protocol}//: expected postgres:// or postgresql://.`);
+  }
+  return {
+    connectionString: url,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    idleTimeoutMillis: 30_000,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    allowExitOnIdle: true,
+  };
+}

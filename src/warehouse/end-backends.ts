@@ -1,0 +1,63 @@
+import { ATTEMPT_PATTERN } from './attempt-name.js';
+import type { Database } from './database.js';
+import type { WindowLock } from './lock.js';
+
+/**
+ * Ends the backends of a run on any worker whose fence is at most `upTo`, as far as they log in as this role: the server
+ * refuses the rest. Read and ended in one statement, in autocommit, since pg_stat_activity stands still in a transaction.
+ * Returns how many are left, ended ones that have not gone yet included.
+ */
+export async function endBackendsOfRun(database: Database, run: string, upTo: number): Promise<number> {
+  const [row] = await database.query<{ found: number }>(
+    `SELECT pg_catalog.count(*)::pg_catalog.int4 AS found
+       FROM (SELECT CASE WHEN a.usename = current_user THEN pg_catalog.pg_terminate_backend(a.pid) END AS ended
+               FROM pg_catalog.pg_stat_activity a,
+                    LATERAL pg_catalog.regexp_match(a.application_name, $1) AS m
+              WHERE a.datname = pg_catalog.current_database() AND m[1] = $2 AND m[2]::pg_catalog.int8 <= $3::pg_catalog.int8) t`,
+    [ATTEMPT_PATTERN, run, upTo],
+  );
+  return row?.found ?? 0;
+}
+
+/**
+ * Ends whoever holds a window's lock and can no longer be right: an older attempt of my run, or an attempt of any run whose
+ * own deadline has passed (a frozen worker of a closed run would block its window for good). Never another run's live attempt:
+ * between runs only the lock orders, else two healthy runs would end each other.
+ */
+export async function endOverdueHolders(database: Database, lock: WindowLock, run: string, fence: number): Promise<number> {
+  const [row] = await database.query<{ ended: number }>(
+    `SELECT pg_catalog.count(*)::pg_catalog.int4 AS ended
+       FROM (SELECT pg_catalog.pg_terminate_backend(a.pid)
+               FROM pg_catalog.pg_locks l
+               JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid,
+                    LATERAL pg_catalog.regexp_match(a.application_name, $1) AS m
+              WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
+                AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
+                -- pg_locks shows the two int4 as unsigned.
+                AND l.classid::pg_catalog.int8 = ($2::pg_catalog.int8 & 4294967295)
+                AND l.objid::pg_catalog.int8 = ($3::pg_catalog.int8 & 4294967295)
+                AND a.usename = current_user
+                AND ((m[1] = $4 AND m[2]::pg_catalog.int8 < $5::pg_catalog.int8)
+                     OR EXISTS (SELECT FROM repave.claim c
+                                 WHERE c.run = m[1] AND c.fence = m[2]::pg_catalog.int8
+                                   AND c.deadline < pg_catalog.clock_timestamp()))) t`,
+    [ATTEMPT_PATTERN, lock.space, lock.window, run, fence],
+  );
+  return row?.ended ?? 0;
+}
+
+/** Who holds a window's lock, in words for a message: pid, role, application_name and since when; or that nobody does now. */
+export async function describeHolder(database: Database, lock: WindowLock): Promise<string> {
+  const [holder] = await database.query<{ pid: number | null; role: string | null; application: string | null; since: string | null }>(
+    `SELECT l.pid, a.usename AS role, a.application_name AS application, a.xact_start::pg_catalog.text AS since
+       FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+      WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
+        AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
+        AND l.classid::pg_catalog.int8 = ($1::pg_catalog.int8 & 4294967295)
+        AND l.objid::pg_catalog.int8 = ($2::pg_catalog.int8 & 4294967295)`,
+    [lock.space, lock.window],
+  );
+  if (!holder) return 'by nobody any more';
+  if (holder.pid === null) return 'by a prepared transaction (see pg_prepared_xacts)';
+  return `by pid ${holder.pid}, role ${holder.role ?? 'unknown'}, application ${JSON.stringify(holder.application ?? 'unknown')}, since ${holder.since ?? 'unknown'}`;
+}

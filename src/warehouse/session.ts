@@ -1,0 +1,146 @@
+import pg from 'pg';
+import type { Readable } from 'node:stream';
+import { pipeline as pipe } from 'node:stream/promises';
+import { from as copyFrom } from 'pg-copy-streams';
+import type { Database } from './database.js';
+import { Describe, type DescribedColumn } from './describe-statement.js';
+import { Watchdog } from './watchdog.js';
+
+/** Milliseconds a cancelled statement may take to end before its backend and socket are ended. */
+const CANCEL_GRACE_MS = 5_000;
+
+/** The backend behind a session, as SQL in its own transaction names it: through a pooler the driver's number is not it. */
+export interface Backend {
+  readonly pid: number;
+  /** As text: a Date would lose the microseconds. */
+  readonly startedAt: string;
+  readonly applicationName: string;
+}
+
+/**
+ * One connection while a fill holds it. What the server or the network does to it ends this session's statement with an
+ * error and nothing else: never the process, never another fill's.
+ */
+export class Session {
+  readonly #client: pg.PoolClient;
+  readonly #database: Database;
+  readonly #onError: (error: Error) => void;
+  /** The first thing that went wrong with the connection; a backend ended between two statements says its SQLSTATE only here. */
+  #lost: Error | undefined;
+  #broken = false;
+  #busy = false;
+  #released = false;
+  #cancelled = false;
+  /** Known once the pins are set. */
+  backend: Backend | undefined;
+
+  constructor(client: pg.PoolClient, database: Database) {
+    this.#client = client;
+    this.#database = database;
+    this.#onError = (error) => {
+      this.#lost ??= error;
+    };
+    // A checked-out client without a listener takes the whole process down when its backend is ended.
+    client.on('error', this.#onError);
+  }
+
+  /** Runs one statement. Rejects with the driver's error; `toFailure` says what it means. */
+  async query<Row extends object>(text: string, values: readonly unknown[] = []): Promise<pg.QueryResult<Row>> {
+    return this.#run(() => this.#client.query<Row>(text, [...values]));
+  }
+
+  /** The rows of one statement. */
+  async rows<Row extends object>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
+    return (await this.query<Row>(text, values)).rows;
+  }
+
+  /** Parses a statement on the server and says its result's columns, without planning or running it. */
+  async describe(text: string): Promise<readonly DescribedColumn[]> {
+    return this.#run(() => {
+      const statement = new Describe(text);
+      this.#client.query(statement);
+      return statement.columns;
+    });
+  }
+
+  /** Streams text into `COPY … FROM STDIN` and returns the server's count of rows. */
+  async copy(statement: string, text: Readable): Promise<number> {
+    return this.#run(async () => {
+      const stream = this.#client.query(copyFrom(statement));
+      await pipe(text, stream);
+      return stream.rowCount ?? 0;
+    });
+  }
+
+  async #run<T>(statement: () => Promise<T>): Promise<T> {
+    if (this.#lost) throw this.#lost;
+    if (this.#cancelled) throw new Error('The session was cancelled');
+    this.#busy = true;
+    const watchdog = new Watchdog(this.#database, () => this.backend, (reason) => this.destroy(reason));
+    try {
+      return await statement();
+    } catch (error) {
+      if (!(error instanceof pg.DatabaseError)) this.#broken = true;
+      // The connection's own error names the cause; the statement's says only that the connection is gone.
+      throw error instanceof pg.DatabaseError ? error : (this.#lost ?? error);
+    } finally {
+      watchdog.stop();
+      this.#busy = false;
+    }
+  }
+
+  /**
+   * Ends the statement that runs now on the server, and no other session's: resolves once it is asked for. The statement
+   * rejects; where it does not in time, or waits for us in a COPY, backend and socket are ended.
+   */
+  async cancel(): Promise<void> {
+    this.#cancelled = true;
+    this.#broken = true;
+    if (!this.#busy || this.#released) return;
+    const backend = this.backend;
+    const timer = setTimeout(() => {
+      this.destroy(new Error('The connection was closed, since the statement did not end when cancelled'));
+    }, CANCEL_GRACE_MS);
+    timer.unref();
+    if (!backend) {
+      this.destroy(new Error('The connection was closed by a cancel'));
+      return;
+    }
+    try {
+      await this.#database.query(
+        `SELECT pg_catalog.pg_cancel_backend(pid) FROM pg_catalog.pg_stat_activity
+          WHERE pid = $1 AND backend_start = $2::pg_catalog.timestamptz AND application_name = $3`,
+        [backend.pid, backend.startedAt, backend.applicationName],
+      );
+    } catch {
+      this.destroy(new Error('The connection was closed, since its statement could not be cancelled'));
+    }
+  }
+
+  /** Closes the socket now: the statement that waits rejects, and the server rolls back. */
+  destroy(reason: Error): void {
+    this.#broken = true;
+    this.#lost ??= reason;
+    (this.#client as unknown as { connection: { stream: { destroy(error: Error): void } } }).connection.stream.destroy(reason);
+  }
+
+  /** Rolls back where the connection can still say so. Never throws: a connection that cannot is closed by `release`. */
+  async rollback(): Promise<void> {
+    if (this.#lost || this.#released) return;
+    try {
+      await this.#client.query('ROLLBACK');
+    } catch {
+      this.#broken = true;
+    }
+  }
+
+  /** Gives the connection back, or closes it after a cancel or a loss: a cancel that comes late would hit its next user. */
+  release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    this.#client.removeListener('error', this.#onError);
+    // The pool listens again only after release; between the two an error must still find someone.
+    if (this.#broken || this.#lost) this.#client.on('error', () => undefined);
+    this.#client.release(this.#broken || this.#lost !== undefined);
+  }
+}

@@ -1,0 +1,67 @@
+import type { Database } from './database.js';
+import type { Backend, Session } from './session.js';
+
+export interface Pins {
+  readonly applicationName: string;
+  /** The pipeline's zone: `ts::date` in its query is then the local date. */
+  readonly zone: string;
+  readonly lockTimeoutMs: number;
+  /** Milliseconds one statement may take: a backstop behind the worker's own deadline. */
+  readonly statementTimeoutMs: number;
+}
+
+/** Milliseconds the server lets our transaction stand idle: between our statements there is nothing to wait for. */
+const IDLE_TIMEOUT_MS = 60_000;
+
+/**
+ * Begins a transaction in which nothing that the role, the database or an earlier user of the connection has set can change
+ * what a statement means or how durable it is. All of it is gone at its end, so a pooler may hand the connection on.
+ */
+export async function begin(session: Session, database: Database, pins: Pins): Promise<void> {
+  await session.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
+  const settings: readonly (readonly [name: string, value: string])[] = [
+    ['application_name', pins.applicationName],
+    ['search_path', pinnedPath(database.searchPath)],
+    ['TimeZone', pins.zone],
+    ['DateStyle', 'ISO, YMD'],
+    ['IntervalStyle', 'postgres'],
+    ['bytea_output', 'hex'],
+    ['extra_float_digits', '1'],
+    ['standard_conforming_strings', 'on'],
+    ['transform_null_equals', 'off'],
+    // Fails where a policy would hide rows, instead of filling around them.
+    ['row_security', 'off'],
+    ['lock_timeout', String(pins.lockTimeoutMs)],
+    ['statement_timeout', String(Math.max(1, Math.ceil(pins.statementTimeoutMs)))],
+    ['idle_in_transaction_session_timeout', String(IDLE_TIMEOUT_MS)],
+    ...(database.checksClients ? [['client_connection_check_interval', '5s'] as const] : []),
+  ];
+  const calls = settings.map((_, i) => `pg_catalog.set_config($${2 * i + 1}, $${2 * i + 2}, true)`);
+  const [backend] = await session.rows<{ pid: number; started: string }>(
+    `SELECT me.pid, me.backend_start::pg_catalog.text AS started
+       FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()) me,
+            (SELECT ${calls.join(', ')},
+                    -- 'local' would not wait for a synchronous standby; what waits for one stays.
+                    CASE WHEN pg_catalog.current_setting('synchronous_commit') IN ('off', 'local')
+                         THEN pg_catalog.set_config('synchronous_commit', 'on', true) END) pinned`,
+    settings.flat(),
+  );
+  if (!backend) throw new Error('Connection terminated: the backend does not see itself');
+  session.backend = { pid: backend.pid, startedAt: backend.started, applicationName: pins.applicationName } satisfies Backend;
+}
+
+/** pg_catalog first and temporary tables last, whatever is between: nobody's object stands in for a built-in or a source. */
+export function pinnedPath(own: string): string {
+  return ['pg_catalog', own.trim(), 'pg_temp'].filter((part) => part !== '').join(', ');
+}
+
+/** Sets the lock timeout for the rest of the transaction. */
+export async function setLockTimeout(session: Session, milliseconds: number): Promise<void> {
+  await session.query(`SELECT pg_catalog.set_config('lock_timeout', $1, true)`, [String(milliseconds)]);
+}
+
+/** Commits. True only where the server says so: an aborted transaction answers ROLLBACK, and no error. */
+export async function commit(session: Session): Promise<boolean> {
+  const result = await session.query('COMMIT');
+  return result.command === 'COMMIT';
+}
