@@ -1,0 +1,42 @@
+/** How numbers, times and lists are said to people. */
+
+const NUMBERS = new Intl.NumberFormat('en-US');
+
+/** `2,500,315`. */
+export function number(value: number): string {
+  return NUMBERS.format(value);
+}
+
+/** `1 partition`, `2 partitions`. */
+export function counted(value: number, noun: string): string {
+  return `${number(value)} ${noun}${value === 1 ? '' : 's'}`;
+}
+
+/** Seconds as `0.4 s`, `9 s`, `12 s`, `3 min 20 s`, `2 h 5 min`. */
+export function duration(seconds: number): string {
+  if (seconds < 10 && !Number.isInteger(seconds)) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return joined(Math.floor(whole / 60), 'min', whole % 60, 's');
+  return joined(Math.floor(whole / 3600), 'h', Math.floor((whole % 3600) / 60), 'min');
+}
+
+function joined(large: number, largeUnit: string, small: number, smallUnit: string): string {
+  return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
+}
+
+/** An instant as `2024-02-29 14:02:11 UTC`: UTC, so that two people read the same. */
+export function instant(when: Date | string): string {
+  return `${new Date(when).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}
+
+/** `1997-01-01..1997-01-31`; one key where both are the same; empty where there is none. */
+export function span(first: string | undefined, last: string | undefined): string {
+  if (first === undefined || last === undefined) return '';
+  return first === last ? first : `${first}..${last}`;
+}
+
+/** Cut to `width` columns, with `…` where something was left out. */
+export function cut(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
+}

@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { registerBackfill } from './backfill.js';
+import { registerCancel } from './cancel.js';
+import { registerCheck } from './check.js';
+import { registerDemo } from './demo.js';
+import { registerDev } from './dev.js';
+import { registerDoctor } from './doctor.js';
+import { registerHistory } from './history.js';
+import { registerInit } from './init.js';
+import { registerMigrate } from './migrate.js';
+import { registerPipelines } from './pipelines.js';
+import { registerPlan } from './plan.js';
+import { registerStatus } from './status.js';
+import { registerTemporal } from './temporal.js';
+import { registerWatch } from './watch.js';
+import { registerWorker } from './worker.js';
+
+const GROUPS: readonly (readonly [heading: string, register: readonly ((program: Command) => void)[]])[] = [
+  ['On this machine:', [registerDev, registerDemo, registerInit, registerTemporal]],
+  ['Pipelines:', [registerPipelines, registerCheck]],
+  ['Filling:', [registerPlan, registerBackfill, registerWatch, registerCancel]],
+  ['Looking:', [registerStatus, registerHistory]],
+  ['Running it:', [registerWorker, registerMigrate, registerDoctor]],
+];
+
+/** The command `repave` with all its commands. Errors are thrown as commander's `CommanderError`, never end the process. */
+export function createProgram(): Command {
+  const program = new Command('repave')
+    .description('Durable, exactly-once backfills of date-partitioned PostgreSQL tables, on Temporal.')
+    .version(packageVersion(), '-V, --version')
+    .helpOption('-h, --help', 'say how')
+    .helpCommand('help [command]', 'say how a command is used')
+    .showSuggestionAfterError(true)
+    // `repave temporal` hands all that follows it on, options included.
+    .enablePositionalOptions()
+    .exitOverride()
+    .configureHelp({ showGlobalOptions: false })
+    .configureOutput({ outputError: () => undefined });
+  program.addHelpText(
+    'beforeAll',
+    '  $ repave plan sales_summary --from 1997-01-01 --to 1997-01-31\n  $ repave backfill sales_summary 1997-01-01..1997-01-31\n',
+  );
+  program.addHelpText(
+    'after',
+    '\nExit codes: 0 done; 1 ended but not whole, or a check found something; 2 the request or the set-up was wrong;\n' +
+      '3 a server could not be reached; 70 a defect of Repave; 130 Ctrl-C.',
+  );
+  for (const [heading, registrations] of GROUPS) {
+    program.commandsGroup(heading);
+    for (const register of registrations) register(program);
+  }
+  return program;
+}
+
+/** The version in package.json, which lies beside src/ and dist/ alike. */
+export function packageVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}

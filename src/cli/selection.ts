@@ -1,0 +1,31 @@
+import { type Command, Option } from 'commander';
+import { ORDERS, SELECTABLE_STATES } from '../contract.js';
+import { askedKeys, list, wholeNumber } from './keys.js';
+
+/** Flags that say which partitions; they mirror the contract's fields. */
+export interface SelectionOptions {
+  readonly from?: string;
+  readonly to?: string;
+  readonly last?: number;
+  readonly only?: readonly string[];
+  readonly order?: string;
+  readonly includeUnfinished?: boolean;
+}
+
+/** Adds the flags that say which partitions. What they hold is judged by the one judge of requests. */
+export function withSelection(command: Command): Command {
+  return command
+    .option('--from <key>', 'first partition, included')
+    .option('--to <key>', 'last partition, included (default: the newest finished one)')
+    .option('--last <n>', 'the n newest finished partitions', wholeNumber)
+    .option('--only <states>', `only partitions that are ${SELECTABLE_STATES.join(', ')}; comma-separated`, list)
+    .addOption(new Option('--order <order>', `${ORDERS.join(' or ')}`))
+    .option('--include-unfinished', 'take in the current, unfinished partition');
+}
+
+/** The request's fields that the flags and plain keys give; absent ones are left out. */
+export function selection(plain: readonly string[], options: SelectionOptions): Record<string, unknown> {
+  const { from, to, last, only, order, includeUnfinished } = options;
+  const fields = { ...askedKeys(plain, { from, to, last }), only, order, includeUnfinished };
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
