@@ -55,7 +55,7 @@ const STOP: readonly StopStep[] = [
  */
 export async function startTemporal(options: TemporalOptions): Promise<TemporalServer> {
   mkdirSync(options.dir, { recursive: true });
-  await clearLeftover(options.dir, options.say ?? (() => undefined));
+  await clearTemporalLeftover(options.dir, options.say ?? (() => undefined));
   const tried: string[] = [];
   for await (const cli of temporalClis(options, tried)) {
     try {
@@ -139,7 +139,8 @@ function identityFile(dir: string): string {
   return join(dir, 'temporal.pid.json');
 }
 
-async function clearLeftover(dir: string, say: (line: string) => void): Promise<void> {
+/** Ends a Temporal server that a killed process of ours left behind over `dir`. */
+export async function clearTemporalLeftover(dir: string, say: (line: string) => void): Promise<void> {
   let left: ProcessIdentity | null;
   try {
     left = JSON.parse(readFileSync(identityFile(dir), 'utf8')) as ProcessIdentity | null;
