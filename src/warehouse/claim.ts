@@ -52,11 +52,18 @@ export async function claim(session: Session, database: Database, request: FillR
         ],
       );
       if (row) return row;
-      throw new Failure('StaleAttempt', `Attempt ${attempt.number} of ${pipeline.name} ${window.key} came after a newer one, or after its run had ended. Nothing was written; the newer one decides.`);
+      throw new Failure(
+        'StaleAttempt',
+        `Attempt ${attempt.number} of ${pipeline.name} ${window.key} came after a newer one, or after its run had ended. Nothing was written; the newer one decides.`,
+      );
     } catch (error) {
       if (sqlstate(error) !== '55P03') throw toFailure(error);
       if (tries === CLAIM_TRIES) {
-        throw new Failure('Conflict', `An older attempt of ${pipeline.name} ${window.key} stands just before its COMMIT and cannot be ended by this role. It is tried again.`, { retryAfterMs: 5_000 });
+        throw new Failure(
+          'Conflict',
+          `An older attempt of ${pipeline.name} ${window.key} stands just before its COMMIT and cannot be ended by this role. It is tried again.`,
+          { retryAfterMs: 5_000 },
+        );
       }
       await endOlderAttempts(database, request);
     }

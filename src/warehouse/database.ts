@@ -124,10 +124,16 @@ function connectionConfig(url: string): pg.PoolConfig {
     parsed = new URL(url);
   } catch {
     // The URL error holds the whole text, password included.
-    throw new Failure('InvalidInput', 'The database URL cannot be read: expected postgres://user:password@host:port/name.');
+    throw new Failure(
+      'InvalidInput',
+      'The database URL cannot be read: expected postgres://user:password@host:port/name.',
+    );
   }
   if (parsed.protocol !== 'postgres:' && parsed.protocol !== 'postgresql:') {
-    throw new Failure('InvalidInput', `The database URL begins with ${parsed.protocol}//: expected postgres:// or postgresql://.`);
+    throw new Failure(
+      'InvalidInput',
+      `The database URL begins with ${parsed.protocol}//: expected postgres:// or postgresql://.`,
+    );
   }
   return {
     connectionString: url,

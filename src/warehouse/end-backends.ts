@@ -24,7 +24,12 @@ export async function endBackendsOfRun(database: Database, run: string, upTo: nu
  * own deadline has passed (a frozen worker of a closed run would block its window for good). Never another run's live attempt:
  * between runs only the lock orders, else two healthy runs would end each other.
  */
-export async function endOverdueHolders(database: Database, lock: WindowLock, run: string, fence: number): Promise<number> {
+export async function endOverdueHolders(
+  database: Database,
+  lock: WindowLock,
+  run: string,
+  fence: number,
+): Promise<number> {
   const [row] = await database.query<{ ended: number }>(
     `SELECT pg_catalog.count(*)::pg_catalog.int4 AS ended
        FROM (SELECT pg_catalog.pg_terminate_backend(a.pid)
@@ -48,7 +53,12 @@ export async function endOverdueHolders(database: Database, lock: WindowLock, ru
 
 /** Who holds a window's lock, in words for a message: pid, role, application_name and since when; or that nobody does now. */
 export async function describeHolder(database: Database, lock: WindowLock): Promise<string> {
-  const [holder] = await database.query<{ pid: number | null; role: string | null; application: string | null; since: string | null }>(
+  const [holder] = await database.query<{
+    pid: number | null;
+    role: string | null;
+    application: string | null;
+    since: string | null;
+  }>(
     `SELECT l.pid, a.usename AS role, a.application_name AS application, a.xact_start::pg_catalog.text AS since
        FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
       WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2

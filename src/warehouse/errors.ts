@@ -17,23 +17,36 @@ const DISK_FULL_DELAY_MS = 60_000;
  * 57014 is here what nobody of us asked for: a cancel of ours is told apart by who asked, since the text is localised.
  */
 const CODES: Readonly<Record<string, Meaning>> = {
-  '53100': { type: 'DatabaseUnavailable', advice: 'The disk of the database is full.', retryAfterMs: DISK_FULL_DELAY_MS },
+  '53100': {
+    type: 'DatabaseUnavailable',
+    advice: 'The disk of the database is full.',
+    retryAfterMs: DISK_FULL_DELAY_MS,
+  },
   '53200': {
     type: 'DatabaseUnavailable',
     advice: 'The database is out of memory or of lock slots (see its setting max_locks_per_transaction).',
   },
-  '53300': { type: 'DatabaseUnavailable', advice: 'The database has no connection left (see its setting max_connections).' },
+  '53300': {
+    type: 'DatabaseUnavailable',
+    advice: 'The database has no connection left (see its setting max_connections).',
+  },
   '57014': { type: 'TimedOut', advice: 'The statement was ended by a time limit or by somebody.' },
   '57P01': { type: 'DatabaseUnavailable', advice: 'The connection was ended by the server or by an administrator.' },
   '57P02': { type: 'DatabaseUnavailable', advice: 'The database crashed and starts again.' },
   '57P03': { type: 'DatabaseUnavailable', advice: 'The database is starting up or shutting down.' },
   '57P05': { type: 'DatabaseUnavailable', advice: 'The server ended an idle connection.' },
-  '25006': { type: 'DatabaseUnavailable', advice: 'The server is read-only: a standby, or one that is being switched over.' },
+  '25006': {
+    type: 'DatabaseUnavailable',
+    advice: 'The server is read-only: a standby, or one that is being switched over.',
+  },
   '25P03': { type: 'DatabaseUnavailable', advice: 'The server ended a transaction that stood idle.' },
   '25P04': { type: 'DatabaseUnavailable', advice: 'The server ended a transaction that took too long.' },
   '26000': { type: 'DatabaseUnavailable', advice: 'A pooler handed over another connection.' },
   '55P03': { type: 'Conflict', advice: 'Another session holds a lock on the table.' },
-  '42501': { type: 'PermissionDenied', advice: 'Print the grants that Repave needs with `repave migrate --role ROLE --dry-run`.' },
+  '42501': {
+    type: 'PermissionDenied',
+    advice: 'Print the grants that Repave needs with `repave migrate --role ROLE --dry-run`.',
+  },
   '42601': { type: 'InvalidPipeline', advice: 'Mend the query.' },
   '42702': { type: 'InvalidPipeline', advice: 'Mend the query.' },
   '42P01': { type: 'SchemaMismatch', advice: 'Create it, or mend the pipeline.' },
@@ -51,7 +64,10 @@ const CODES: Readonly<Record<string, Meaning>> = {
 const CLASSES: Readonly<Record<string, Meaning>> = {
   '08': { type: 'DatabaseUnavailable', advice: 'The connection to the database was lost.' },
   '21': { type: 'DataError', advice: 'A subquery gave more than one row.' },
-  '22': { type: 'DataError', advice: 'A value could not be read, cast or stored. Run the query by hand for this partition to see which.' },
+  '22': {
+    type: 'DataError',
+    advice: 'A value could not be read, cast or stored. Run the query by hand for this partition to see which.',
+  },
   '23': { type: 'DataError', advice: 'The new rows break it; the old rows stand.' },
   '27': { type: 'DataError', advice: 'A trigger changed rows that the fill was changing.' },
   '28': { type: 'DatabaseUnavailable', advice: 'The database refused the login.' },
@@ -64,7 +80,10 @@ const CLASSES: Readonly<Record<string, Meaning>> = {
   '53': { type: 'DatabaseUnavailable', advice: 'The database is short of a resource.' },
   '54': { type: 'DataError', advice: 'A limit of the database was passed.' },
   '57': { type: 'DatabaseUnavailable', advice: 'The connection was ended by the server.' },
-  P0: { type: 'DataError', advice: 'A function or trigger raised an error. Its text may hold values of rows, so it is not repeated here.' },
+  P0: {
+    type: 'DataError',
+    advice: 'A function or trigger raised an error. Its text may hold values of rows, so it is not repeated here.',
+  },
 };
 
 /** Codes that node gives a socket or a name look-up. */
@@ -88,7 +107,13 @@ const NETWORK = new Set([
  * Server functions whose message names objects and nothing else. Any other message may hold a value of a row: that of
  * 22P02 does, and RAISE says what it likes under any code.
  */
-const NAMING_ROUTINES = new Set(['aclcheck_error', 'parserOpenTable', 'errorMissingColumn', 'errorMissingRTE', 'check_enable_rls']);
+const NAMING_ROUTINES = new Set([
+  'aclcheck_error',
+  'parserOpenTable',
+  'errorMissingColumn',
+  'errorMissingRTE',
+  'check_enable_rls',
+]);
 
 /**
  * Says what an error of the database means, without a value of any row: SQLSTATE, names of constraint, table and column,
@@ -103,7 +128,19 @@ export function toFailure(error: unknown, options: { readonly beforeRows?: boole
     const code = codeOf(error);
     return new Failure('DatabaseUnavailable', `The connection to the database was lost${code ? ` (${code})` : ''}.`);
   }
-  return new Failure('Unexpected', `${error instanceof Error ? error.name : typeof error} in the fill: see the worker's log.`);
+  return new Failure(
+    'Unexpected',
+    `${describeThrown(error)}. This is a defect of Repave or of a library: please report it.`,
+  );
+}
+
+/** Class, code and place of what was thrown. Not its message, which may hold a row's values. */
+function describeThrown(error: unknown): string {
+  if (!(error instanceof Error)) return `A ${typeof error} was thrown`;
+  const place = /\(?([^\s()]*[\\/])?([^\s()\\/]+:\d+:\d+)\)?/.exec(
+    error.stack?.split('\n').find((line) => /^\s+at /.test(line)) ?? '',
+  )?.[2];
+  return [error.name, codeOf(error) ? ` (${codeOf(error)})` : '', place ? ` at ${place}` : ''].join('');
 }
 
 /** The SQLSTATE of a server's error, or undefined. */
@@ -131,10 +168,14 @@ function fromServer(error: pg.DatabaseError, beforeRows: boolean): Failure {
     copyLine(error),
     '.',
   ].join('');
-  return new Failure(meaning?.type ?? (code.startsWith('0A') ? 'InvalidPipeline' : 'Unexpected'), meaning ? `${what} ${meaning.advice}` : what, {
-    sqlstate: code,
-    retryAfterMs: meaning?.retryAfterMs,
-  });
+  return new Failure(
+    meaning?.type ?? (code.startsWith('0A') ? 'InvalidPipeline' : 'Unexpected'),
+    meaning ? `${what} ${meaning.advice}` : what,
+    {
+      sqlstate: code,
+      retryAfterMs: meaning?.retryAfterMs,
+    },
+  );
 }
 
 /** The row number of a streamed row, out of the error's context, which otherwise holds the row itself. */
@@ -149,7 +190,9 @@ function isLostConnection(error: unknown): boolean {
   const message = error instanceof Error ? error.message : '';
   // The driver gives these no code, and pg-copy-streams a TypeError for a stream whose connection has gone.
   return (
-    /^(Connection terminated|The connection was closed|Client (has encountered|was closed)|timeout (expired|exceeded)|Query read timeout|Cannot use a pool|The session was cancelled)/.test(message) ||
+    /^(Connection terminated|The connection was closed|Client (has encountered|was closed)|timeout (expired|exceeded)|Query read timeout|Cannot use a pool|The session was cancelled)/.test(
+      message,
+    ) ||
     /reading 'stream'/.test(message) ||
     /Client was closed and is not queryable/.test(message)
   );

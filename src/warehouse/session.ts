@@ -76,7 +76,11 @@ export class Session {
     if (this.#lost) throw this.#lost;
     if (this.#cancelled) throw new Error('The session was cancelled');
     this.#busy = true;
-    const watchdog = new Watchdog(this.#database, () => this.backend, (reason) => this.destroy(reason));
+    const watchdog = new Watchdog(
+      this.#database,
+      () => this.backend,
+      (reason) => this.destroy(reason),
+    );
     try {
       return await statement();
     } catch (error) {
@@ -121,7 +125,9 @@ export class Session {
   destroy(reason: Error): void {
     this.#broken = true;
     this.#lost ??= reason;
-    (this.#client as unknown as { connection: { stream: { destroy(error: Error): void } } }).connection.stream.destroy(reason);
+    (this.#client as unknown as { connection: { stream: { destroy(error: Error): void } } }).connection.stream.destroy(
+      reason,
+    );
   }
 
   /** Rolls back where the connection can still say so. Never throws: a connection that cannot is closed by `release`. */

@@ -49,7 +49,14 @@ interface CatalogRow {
   readonly cascades: readonly string[];
   readonly has_triggers: boolean;
   readonly tree: readonly number[];
-  readonly columns: readonly { name: string; type: string; base: string; not_null: boolean; has_default: boolean; generated: boolean }[];
+  readonly columns: readonly {
+    name: string;
+    type: string;
+    base: string;
+    not_null: boolean;
+    has_default: boolean;
+    generated: boolean;
+  }[];
   readonly unique_keys: readonly (readonly string[])[];
 }
 
@@ -65,7 +72,7 @@ WITH named AS (
 ), member AS (
   SELECT c.* FROM tree JOIN pg_catalog.pg_class c ON c.oid = tree.oid
 )
-SELECT target.oid::pg_catalog.float8 AS oid, target.root::pg_catalog.float8 AS root,
+SELECT target.oid::pg_catalog.int8::pg_catalog.float8 AS oid, target.root::pg_catalog.int8::pg_catalog.float8 AS root,
        (SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
           JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = target.root) AS name,
        target.relkind::pg_catalog.text AS kind,
@@ -77,7 +84,7 @@ SELECT target.oid::pg_catalog.float8 AS oid, target.root::pg_catalog.float8 AS r
        ARRAY(SELECT DISTINCT k.conname::pg_catalog.text FROM pg_catalog.pg_constraint k JOIN tree ON k.confrelid = tree.oid
               WHERE k.contype = 'f' AND k.confdeltype IN ('c', 'n', 'd') ORDER BY 1) AS cascades,
        EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN tree ON t.tgrelid = tree.oid WHERE NOT t.tgisinternal) AS has_triggers,
-       ARRAY(SELECT oid::pg_catalog.float8 FROM tree) AS tree,
+       ARRAY(SELECT oid::pg_catalog.int8::pg_catalog.float8 FROM tree) AS tree,
        (SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object(
                  'name', a.attname, 'type', pg_catalog.format_type(a.atttypid, a.atttypmod), 'base', base.typname,
                  'not_null', a.attnotnull OR ty.typnotnull, 'has_default', a.atthasdef OR a.attidentity <> '',
@@ -112,7 +119,10 @@ export async function readTarget(session: Session, pipeline: Pipeline): Promise<
   const written = quotedTable(pipeline.target);
   const [row] = await session.rows<CatalogRow>(CATALOG, [written]);
   if (!row?.oid) {
-    throw new Failure('SchemaMismatch', `The target ${written} of ${pipeline.name} is not there (searched with the role's search_path). Create it, or mend \`target\`.`);
+    throw new Failure(
+      'SchemaMismatch',
+      `The target ${written} of ${pipeline.name} is not there (searched with the role's search_path). Create it, or mend \`target\`.`,
+    );
   }
   refuseUnsafe(row, pipeline.name, written);
   const columns = row.columns.map((column) => ({
@@ -142,7 +152,8 @@ function refuseUnsafe(row: CatalogRow, pipeline: string, target: string): void {
   if (row.kind === 'v' || row.kind === 'm') refuse('is a view: name the table itself.');
   if (row.foreign) refuse('is or holds a foreign table: its rows would not commit together with the ledger.');
   if (row.kind !== 'r' && row.kind !== 'p') refuse('is no table.');
-  if (row.unlogged) refuse('is UNLOGGED: a crash would empty it and the ledger would still say filled. ALTER TABLE … SET LOGGED.');
+  if (row.unlogged)
+    refuse('is UNLOGGED: a crash would empty it and the ledger would still say filled. ALTER TABLE … SET LOGGED.');
   if (row.temporary) refuse('is a temporary table.');
   if (row.inherits) {
     refuse('takes part in table inheritance: a DELETE would reach other tables. Use declarative partitioning.');
@@ -159,11 +170,17 @@ function partitionType(columns: readonly TargetColumn[], pipeline: Pipeline, tar
   const { column, by, zone } = pipeline.partition;
   const found = columns.find(({ name }) => name === column);
   if (!found) {
-    throw new Failure('SchemaMismatch', `The target ${target} has no column ${JSON.stringify(column)}, by which ${pipeline.name} is partitioned. It has: ${columns.map(({ name }) => name).join(', ')}.`);
+    throw new Failure(
+      'SchemaMismatch',
+      `The target ${target} has no column ${JSON.stringify(column)}, by which ${pipeline.name} is partitioned. It has: ${columns.map(({ name }) => name).join(', ')}.`,
+    );
   }
   const type = PARTITION_TYPES.find((known) => known === found.baseType);
   if (!type) {
-    throw new Failure('InvalidPipeline', `The partition column ${JSON.stringify(column)} of ${target} is of type ${found.type}: expected date, timestamp or timestamptz.`);
+    throw new Failure(
+      'InvalidPipeline',
+      `The partition column ${JSON.stringify(column)} of ${target} is of type ${found.type}: expected date, timestamp or timestamptz.`,
+    );
   }
   refuseAmbiguous(by, zone, type, pipeline.name);
   return type;
@@ -173,10 +190,16 @@ function partitionType(columns: readonly TargetColumn[], pipeline: Pipeline, tar
 function refuseAmbiguous(by: Granularity, zone: string, type: PartitionType, pipeline: string): void {
   if (by !== 'hour') return;
   if (type === 'date') {
-    throw new Failure('InvalidPipeline', `${pipeline} is by hour, and its partition column is a date: all hours of a day would be one. Use a timestamptz column.`);
+    throw new Failure(
+      'InvalidPipeline',
+      `${pipeline} is by hour, and its partition column is a date: all hours of a day would be one. Use a timestamptz column.`,
+    );
   }
   if (type === 'timestamp' && zone !== 'UTC') {
-    throw new Failure('InvalidPipeline', `${pipeline} is by hour in ${zone}, and its partition column is a timestamp without time zone: where the clock goes back, two hours would be one. Use timestamptz, or zone: UTC.`);
+    throw new Failure(
+      'InvalidPipeline',
+      `${pipeline} is by hour in ${zone}, and its partition column is a timestamp without time zone: where the clock goes back, two hours would be one. Use timestamptz, or zone: UTC.`,
+    );
   }
 }
 

@@ -47,7 +47,11 @@ export async function begin(session: Session, database: Database, pins: Pins): P
     settings.flat(),
   );
   if (!backend) throw new Error('Connection terminated: the backend does not see itself');
-  session.backend = { pid: backend.pid, startedAt: backend.started, applicationName: pins.applicationName } satisfies Backend;
+  session.backend = {
+    pid: backend.pid,
+    startedAt: backend.started,
+    applicationName: pins.applicationName,
+  } satisfies Backend;
 }
 
 /** pg_catalog first and temporary tables last, whatever is between: nobody's object stands in for a built-in or a source. */

@@ -1,0 +1,37 @@
+import { Failure } from '../failure.js';
+import type { Target } from './target.js';
+
+/**
+ * Holds the columns that a pipeline writes against the target's. Throws `SchemaMismatch`, naming every column that is wrong,
+ * before a row moves: one the target lacks, one given twice, one that cannot be written, a NOT NULL one left out, or
+ * the partition column left out.
+ */
+export function refuseMismatch(
+  pipeline: string,
+  written: readonly string[],
+  target: Target,
+  partitionColumn: string,
+): void {
+  const problems: string[] = [];
+  const known = new Map(target.columns.map((column) => [column.name, column]));
+  const has = target.columns.map(({ name }) => name).join(', ');
+  for (const [i, name] of written.entries()) {
+    const column = known.get(name);
+    if (!column) problems.push(`column ${JSON.stringify(name)} is not in ${target.name} (which has ${has})`);
+    else if (written.indexOf(name) !== i) problems.push(`column ${JSON.stringify(name)} is given twice`);
+    else if (column.generated)
+      problems.push(`column ${JSON.stringify(name)} of ${target.name} is generated and cannot be written`);
+  }
+  for (const column of target.columns) {
+    if (column.notNull && !column.hasDefault && !column.generated && !written.includes(column.name)) {
+      problems.push(`column ${JSON.stringify(column.name)} of ${target.name} is NOT NULL and is not given`);
+    }
+  }
+  if (!written.includes(partitionColumn))
+    problems.push(`the partition column ${JSON.stringify(partitionColumn)} is not given`);
+  if (problems.length > 0)
+    throw new Failure(
+      'SchemaMismatch',
+      `The rows of ${pipeline} do not fit its target: ${problems.join('; ')}. The old rows stand.`,
+    );
+}

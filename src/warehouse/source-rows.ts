@@ -1,0 +1,134 @@
+import { Failure } from '../failure.js';
+import type { Row, TypeScriptPipeline } from '../pipeline/pipeline.js';
+import { refuseMismatch } from './columns.js';
+import { copyLine } from './copy-text.js';
+import type { FillRequest } from './fill-request.js';
+import { Spool } from './spool.js';
+import type { Target, TargetColumn } from './target.js';
+
+/** A TypeScript pipeline's rows for one window, written down. The caller closes the spool. */
+export interface SpooledRows {
+  readonly spool: Spool;
+  /** The columns written, in COPY's order; the partition column alone where no row came. */
+  readonly columns: readonly string[];
+}
+
+/**
+ * Runs the pipeline's own code to its end and spools what it yields, at constant memory: it is asked for the next row only
+ * once the last is written. No connection is held meanwhile.
+ *
+ * Throws `SourceFailed` where it throws, `SchemaMismatch` for a row whose keys are not the columns, `DataError` for a value
+ * that cannot be stored; rejects with the signal's reason, without waiting for it, once that is aborted.
+ */
+export async function spoolRows(
+  pipeline: TypeScriptPipeline,
+  request: FillRequest,
+  target: Target,
+  signal: AbortSignal,
+  spoolDir: string | undefined,
+): Promise<SpooledRows> {
+  const spool = await Spool.create(spoolDir);
+  let source: RowReader | undefined;
+  try {
+    source = openSource(pipeline, request, signal);
+    let columns: readonly TargetColumn[] | undefined = pipeline.columns && resolve(pipeline, pipeline.columns, target);
+    for (;;) {
+      const row = await source.next();
+      if (row === undefined) break;
+      columns ??= resolve(pipeline, Object.keys(row), target);
+      refuseOtherKeys(row, columns, spool.rows + 1, pipeline);
+      await spool.add(copyLine(row, columns, spool.rows + 1));
+      if (spool.rows % 1000 === 0) request.onStep?.('spool', spool.rows);
+    }
+    return { spool, columns: columns?.map(({ name }) => name) ?? [pipeline.partition.column] };
+  } catch (error) {
+    source?.abandon();
+    await spool.close();
+    throw error;
+  }
+}
+
+function resolve(pipeline: TypeScriptPipeline, names: readonly string[], target: Target): readonly TargetColumn[] {
+  refuseMismatch(pipeline.name, names, target, pipeline.partition.column);
+  return names.flatMap((name) => target.columns.filter((column) => column.name === name));
+}
+
+function refuseOtherKeys(
+  row: Row,
+  columns: readonly TargetColumn[],
+  number: number,
+  pipeline: TypeScriptPipeline,
+): void {
+  for (const key of Object.keys(row)) {
+    if (columns.some(({ name }) => name === key)) continue;
+    throw new Failure(
+      'SchemaMismatch',
+      `Row ${number} of ${pipeline.name} has the key ${JSON.stringify(key)}: the columns written are ${columns.map(({ name }) => name).join(', ')} (by \`columns\`, else by the first row).`,
+    );
+  }
+}
+
+interface RowReader {
+  /** The next row, or undefined at the end. */
+  next(): Promise<Row | undefined>;
+  /** Tells the source that nobody reads on, without waiting for it. */
+  abandon(): void;
+}
+
+function openSource(pipeline: TypeScriptPipeline, request: FillRequest, signal: AbortSignal): RowReader {
+  const { key, start, end, date, endDate } = request.window;
+  const aborted = new Promise<never>((_, reject) => {
+    if (signal.aborted) reject(signal.reason as Error);
+    else signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+  });
+  // It may reject while nobody waits for a row.
+  aborted.catch(() => undefined);
+  let iterator: AsyncIterator<Row> | Iterator<Row>;
+  const failed = (error: unknown): Failure => sourceFailure(pipeline.name, key, error);
+  try {
+    const rows = pipeline.rows({ key, window: { start, end, date, endDate }, signal });
+    iterator = Symbol.asyncIterator in rows ? rows[Symbol.asyncIterator]() : rows[Symbol.iterator]();
+  } catch (error) {
+    throw failed(error);
+  }
+  return {
+    async next() {
+      const step = await Promise.race([
+        aborted,
+        // An async function, so that a source that throws at once rejects like one that throws later.
+        (async () => iterator.next())().catch((error: unknown) => {
+          signal.throwIfAborted();
+          throw failed(error);
+        }),
+      ]);
+      if (step.done) return undefined;
+      if (typeof step.value !== 'object' || step.value === null || Array.isArray(step.value)) {
+        throw new Failure(
+          'DataError',
+          `rows() of ${pipeline.name} yielded ${step.value === null ? 'null' : Array.isArray(step.value) ? 'an array' : `a ${typeof step.value}`}: expected an object with a key a column.`,
+        );
+      }
+      return step.value;
+    },
+    abandon() {
+      void (async () => iterator.return?.())().catch(() => undefined);
+    },
+  };
+}
+
+/** Names the class and the code of what the source threw. Its message only where the source vouches for it by `SourceError`: any other may hold rows. */
+function sourceFailure(pipeline: string, key: string, error: unknown): Failure {
+  if (error instanceof Failure) return error;
+  const name = error instanceof Error ? error.name : typeof error;
+  const message = error instanceof Error && error.name === 'SourceError' ? `: ${error.message}` : '';
+  const code = codeOf(error) ?? codeOf(error instanceof Error ? error.cause : undefined);
+  return new Failure(
+    'SourceFailed',
+    `rows() of ${pipeline} threw ${name}${code ? ` (${code})` : ''}${message} for ${key}. The old rows stand. Throw SourceError to have its message shown here.`,
+  );
+}
+
+function codeOf(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+  return typeof error.code === 'string' && /^[A-Z0-9_]{1,40}$/.test(error.code) ? error.code : undefined;
+}
