@@ -24,6 +24,8 @@ export interface Settings {
   readonly spoolDir?: string;
   /** Milliseconds that a stopping worker waits for its fills. */
   readonly shutdownGraceMs: number;
+  /** Milliseconds that a starting worker waits for its servers. */
+  readonly connectWaitMs: number;
   /** Present while a `repave dev` runs in this project and the environment names no servers of its own. */
   readonly dev?: DevServers;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -43,6 +45,7 @@ export function loadSettings(env: Environment = process.env, project: string = e
     fills: integer(env, 'REPAVE_FILLS', 8, 1, 100),
     spoolDir: env.REPAVE_SPOOL_DIR || undefined,
     shutdownGraceMs: integer(env, 'REPAVE_SHUTDOWN_GRACE', 30, 0, 86_400) * 1000,
+    connectWaitMs: integer(env, 'REPAVE_CONNECT_WAIT', 30, 0, 3_600) * 1000,
     dev,
     env,
   });

@@ -1,0 +1,13 @@
+import { endBackfill as endBackfillIn } from '../warehouse/backfills.js';
+import type { ActivityDeps } from './activity-deps.js';
+import { answering } from './answering.js';
+import type { EndBackfillRequest } from './messages.js';
+import { plannedPipeline } from './served-pipeline.js';
+
+/** Says in the ledger how a backfill ended. Twice is once. */
+export function endBackfill(deps: ActivityDeps): (request: EndBackfillRequest) => Promise<void> {
+  return answering(async ({ pipeline: name, ...ending }) => {
+    const pipeline = plannedPipeline(deps, name);
+    await deps.withDatabase(pipeline, (database) => endBackfillIn(database, ending));
+  });
+}

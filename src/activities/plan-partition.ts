@@ -1,0 +1,53 @@
+import { Context } from '@temporalio/activity';
+import { WorkflowNotFoundError } from '@temporalio/common';
+import { partitionWorkflowId } from '../contract.js';
+import { Failure } from '../failure.js';
+import { parsePartitionInput } from '../plan/parse-input.js';
+import { resolvePlan } from '../plan/resolve-plan.js';
+import { ledgerId } from '../warehouse/ledger.js';
+import { partitionRows } from '../warehouse/partitions.js';
+import type { ActivityDeps } from './activity-deps.js';
+import { answering } from './answering.js';
+import type { PlannedPartition, PlanPartitionRequest } from './messages.js';
+import { fillPolicy } from './plan-backfill.js';
+import { requestedPipeline } from './served-pipeline.js';
+
+/**
+ * Judges the raw input of a partition started alone and resolves its settings. Writes nothing. Throws `InvalidInput`,
+ * `UnknownPipeline`, `InvalidPipeline`; `Busy` where another run fills the partition and `onBusy` is `fail`.
+ */
+export function planPartition(deps: ActivityDeps): (request: PlanPartitionRequest) => Promise<PlannedPartition> {
+  return answering(async ({ arguments: [raw, ...extra], id }) => {
+    const input = parsePartitionInput(raw, extra);
+    const pipeline = requestedPipeline(deps, input.pipeline);
+    const planned = await deps.withDatabase(pipeline, async (database): Promise<PlannedPartition> => {
+      const policy = fillPolicy(pipeline, await ledgerId(database));
+      // The same judgement of a key as a backfill's: unfinished, in the future, before the start.
+      const asBackfill = { pipeline: pipeline.name, keys: [input.key], includeUnfinished: input.includeUnfinished };
+      await resolvePlan(asBackfill, pipeline, {
+        now: new Date(),
+        rows: (from, to) => partitionRows(database, pipeline.name, from, to),
+      });
+      return { pipeline: pipeline.name, key: input.key, policy };
+    });
+    const other = partitionWorkflowId(pipeline.name, input.key);
+    const onBusy = input.onBusy ?? 'wait';
+    // Waiting needs no look: the window's lock does it.
+    if (onBusy === 'wait' || other === id || !(await isRunning(other))) return planned;
+    if (onBusy === 'skip') return { ...planned, skip: true };
+    throw new Failure(
+      'Busy',
+      `Another run fills ${input.key} of ${pipeline.name} (workflow ${other}). Wait until it has ended, or set onBusy to wait.`,
+    );
+  });
+}
+
+async function isRunning(workflowId: string): Promise<boolean> {
+  try {
+    const { status } = await Context.current().client.workflow.getHandle(workflowId).describe();
+    return status.name === 'RUNNING';
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return false;
+    throw error;
+  }
+}

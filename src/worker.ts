@@ -1,0 +1,53 @@
+/**
+ * The process you deploy: `node dist/worker.js`. Settings come from the environment (docs/configuration.md). Exits with 0 after
+ * SIGTERM or SIGINT, 2 where the set-up is wrong, 3 where a server cannot be reached, 70 for a defect.
+ */
+import { realpathSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { Failure } from './failure.js';
+import { loadSettings } from './settings.js';
+import { createLog, type Log } from './telemetry/log.js';
+import { isUnreachable } from './worker/first-connection.js';
+import { runWorker } from './worker/run-worker.js';
+
+export { READY, runWorker } from './worker/run-worker.js';
+
+const EXIT = { wrong: 2, unreachable: 3, defect: 70, interrupted: 130 } as const;
+
+async function main(): Promise<void> {
+  const log = createLog(process.env.REPAVE_LOG_LEVEL || 'info');
+  process.on('unhandledRejection', (error) => {
+    log.fatal({ error }, 'Something failed that nothing waited for: this is a defect of Repave');
+    process.exit(EXIT.defect);
+  });
+  const stopping = new AbortController();
+  for (const name of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(name, () => {
+      if (stopping.signal.aborted) process.exit(EXIT.interrupted);
+      log.info({ signal: name }, 'Stopping: fills that run get their time, once more ends at once');
+      stopping.abort();
+    });
+  }
+  try {
+    await runWorker(loadSettings(), stopping.signal, log);
+    log.info('Worker has stopped');
+  } catch (error) {
+    if (!stopping.signal.aborted || error !== stopping.signal.reason) process.exitCode = told(error, log);
+  }
+}
+
+function told(error: unknown, log: Log): number {
+  if (isUnreachable(error)) {
+    log.fatal({ error }, error.message);
+    return EXIT.unreachable;
+  }
+  if (error instanceof Failure && error.type !== 'Unexpected') {
+    log.fatal({ error }, error.message);
+    return EXIT.wrong;
+  }
+  log.fatal({ error }, 'The worker failed: this is a defect of Repave');
+  return EXIT.defect;
+}
+
+const started = process.argv[1];
+if (started !== undefined && realpathSync(started) === fileURLToPath(import.meta.url)) await main();

@@ -1,0 +1,55 @@
+import { join } from 'node:path';
+import { Failure } from '../failure.js';
+import { loadPipelines } from '../pipeline/load.js';
+import type { Pipeline } from '../pipeline/pipeline.js';
+import { databaseUrl, type Settings } from '../settings.js';
+import type { Log } from '../telemetry/log.js';
+import type { Database } from '../warehouse/database.js';
+import { registerPipeline } from '../warehouse/ledger.js';
+
+/** The pipelines of a worker: those it serves, and those it found and cannot, each with the reason. */
+export interface ServedPipelines {
+  readonly pipelines: Map<string, Pipeline>;
+  readonly broken: Map<string, Failure>;
+}
+
+/** Reads a project's pipelines. A broken file is logged and stops none of the others. */
+export async function readPipelines(settings: Settings, log: Log): Promise<ServedPipelines> {
+  const { pipelines, broken } = await loadPipelines(join(settings.project, 'pipelines'));
+  const served: ServedPipelines = { pipelines: new Map(pipelines), broken: new Map() };
+  for (const [name, reason] of broken) refuse(served, name, reason, log);
+  for (const pipeline of pipelines.values()) {
+    try {
+      databaseUrl(settings, pipeline.database);
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      refuse(served, pipeline.name, new Failure('InvalidPipeline', error.message), log);
+    }
+  }
+  return served;
+}
+
+/** Names the pipelines of one database in its ledger. One that another pipeline stands in the way of is not served. */
+export async function registerServed(
+  served: ServedPipelines,
+  settings: Settings,
+  database: Database,
+  url: string,
+  log: Log,
+): Promise<void> {
+  for (const pipeline of [...served.pipelines.values()]) {
+    if (databaseUrl(settings, pipeline.database) !== url) continue;
+    try {
+      await registerPipeline(database, pipeline);
+    } catch (error) {
+      if (!(error instanceof Failure) || !error.final) throw error;
+      refuse(served, pipeline.name, error, log);
+    }
+  }
+}
+
+function refuse(served: ServedPipelines, name: string, reason: Failure, log: Log): void {
+  served.pipelines.delete(name);
+  served.broken.set(name, reason);
+  log.error({ pipeline: name, error: reason }, `Pipeline ${name} is not served: ${reason.message}`);
+}

@@ -1,0 +1,15 @@
+/** Everything a worker registers: each export is a workflow type. */
+import { ApplicationFailure, workflowInfo } from '@temporalio/workflow';
+import { WORKFLOW_TYPES } from '../contract.js';
+
+export { backfill } from './backfill.js';
+export { partition } from './partition.js';
+
+/** Runs for every type that is not exported here, and fails at once: otherwise the first task would be retried for ever. */
+export default async function unknownType(): Promise<never> {
+  const known = Object.values(WORKFLOW_TYPES).join(', ');
+  throw ApplicationFailure.nonRetryable(
+    `The workflow type ${JSON.stringify(workflowInfo().workflowType)} is not known: expected one of ${known}.`,
+    'InvalidInput',
+  );
+}

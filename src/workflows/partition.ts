@@ -1,0 +1,123 @@
+import {
+  ActivityCancellationType,
+  ActivityFailure,
+  CancellationScope,
+  CancelledFailure,
+  isCancellation,
+  log,
+  proxyActivities,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { FillActivities } from '../activities/create-activities.js';
+import type { FillPartitionRequest, FillPolicy, PlannedPartition } from '../activities/messages.js';
+import type { PartitionInput, PartitionResult } from '../contract.js';
+import { control } from './control.js';
+import { endedBy, finalFailure } from './final-failure.js';
+
+/** Added to an attempt's own time limit, by which the fill ends itself, before Temporal gives the attempt up. */
+const GRACE_MS = 30_000;
+
+/**
+ * Fills one partition: replaces its rows, or leaves them as they were. Takes one {@link PartitionInput}; a backfill hands its
+ * policy down as the second argument, so that nothing is planned twice. Ends cancelled only once the fill is rolled back and
+ * none of its queries is left, and fails only as one of the contract's failure types, recorded in the ledger.
+ */
+export async function partition(...args: unknown[]): Promise<PartitionResult> {
+  const job = handedDown(args) ?? (await plan(args));
+  if (job.skip) return skipped(job);
+  try {
+    return await fills(job.policy, job.key).fillPartition({ pipeline: job.pipeline, key: job.key, policy: job.policy });
+  } catch (error) {
+    if (!(error instanceof ActivityFailure)) throw error;
+    return cancelled() ? await endCancelled(job, error) : await endFailed(job, error);
+  }
+}
+
+/** After a cancel was asked, whatever failure followed counts as cancelled: unless the fill had committed after all. */
+async function endCancelled(job: FillPartitionRequest, error: ActivityFailure): Promise<PartitionResult> {
+  const { pipeline, key, policy } = job;
+  const run = workflowInfo().runId;
+  try {
+    const committed = await CancellationScope.nonCancellable(() =>
+      control(policy.giveUpAfterMs).endFill({ pipeline, key, run }),
+    );
+    if (committed) return committed;
+  } catch (failure) {
+    if (!(failure instanceof ActivityFailure)) throw failure;
+    log.error('The cancelled fill could not be ended for certain', {
+      pipeline,
+      key,
+      failure: finalFailure(failure).message,
+    });
+  }
+  throw isCancellation(error) ? error : new CancelledFailure('Cancelled: the partition holds what it held before.');
+}
+
+async function endFailed(job: FillPartitionRequest, error: ActivityFailure): Promise<PartitionResult> {
+  const { pipeline, key, policy } = job;
+  const failure = finalFailure(error);
+  try {
+    const committed = await CancellationScope.nonCancellable(() =>
+      control(policy.giveUpAfterMs).recordFailure({ pipeline, key, run: workflowInfo().runId, ...failure }),
+    );
+    if (committed) return committed;
+  } catch (unrecorded) {
+    if (!(unrecorded instanceof ActivityFailure)) throw unrecorded;
+    log.error('The failure could not be recorded in the ledger', {
+      pipeline,
+      key,
+      failure: finalFailure(unrecorded).message,
+    });
+  }
+  if (cancelled()) throw new CancelledFailure('Cancelled: the partition holds what it held before.');
+  throw endedBy(failure);
+}
+
+async function plan(args: readonly unknown[]): Promise<PlannedPartition> {
+  try {
+    return await control().planPartition({ arguments: args, id: workflowInfo().workflowId });
+  } catch (error) {
+    if (!(error instanceof ActivityFailure) || isCancellation(error)) throw error;
+    if (cancelled()) throw new CancelledFailure('Cancelled before anything was begun.');
+    throw endedBy(finalFailure(error));
+  }
+}
+
+/** Only a parent workflow hands a policy down; anything else as a second argument is for the plan to refuse. */
+function handedDown(args: readonly unknown[]): PlannedPartition | undefined {
+  const [input, policy, ...rest] = args;
+  if (!workflowInfo().parent || rest.length > 0 || !isPolicy(policy)) return undefined;
+  const { pipeline, key } = input as PartitionInput;
+  return { pipeline, key, policy };
+}
+
+function isPolicy(value: unknown): value is FillPolicy {
+  if (typeof value !== 'object' || value === null) return false;
+  const policy = value as Partial<FillPolicy>;
+  return (
+    typeof policy.ledger === 'string' &&
+    typeof policy.fingerprint === 'string' &&
+    typeof policy.timeoutMs === 'number' &&
+    typeof policy.giveUpAfterMs === 'number'
+  );
+}
+
+function fills(policy: FillPolicy, key: string): FillActivities {
+  return proxyActivities<FillActivities>({
+    heartbeatTimeout: '15s',
+    startToCloseTimeout: policy.timeoutMs + GRACE_MS,
+    scheduleToCloseTimeout: policy.giveUpAfterMs,
+    // No maximumAttempts: the ledger's claim counts what counts against the pipeline, and the world's faults count for nothing.
+    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
+    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    summary: key,
+  });
+}
+
+function skipped({ pipeline, key }: PlannedPartition): PartitionResult {
+  return { pipeline, key, rows: 0, deleted: 0, seconds: 0, warnings: [], skipped: true };
+}
+
+function cancelled(): boolean {
+  return CancellationScope.current().consideredCancelled;
+}
