@@ -10,10 +10,15 @@ export class KeyError extends Error {
     /** What would have been right: `a day such as 2024-02-29`. */
     readonly expected: string,
   ) {
-    super(`${JSON.stringify(shortened(key))} ${problem}: expected ${expected}`);
+    super(`${quoted(key)} ${problem}: expected ${expected}`);
+  }
+
+  /** The key as messages show it: in quotes, and cut where it is long. */
+  get given(): string {
+    return quoted(this.key);
   }
 }
 
-function shortened(key: string): string {
-  return key.length > 60 ? `${key.slice(0, 60)}…` : key;
+function quoted(key: string): string {
+  return JSON.stringify(key.length > 60 ? `${key.slice(0, 60)}…` : key);
 }

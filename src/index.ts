@@ -1,0 +1,5 @@
+/** What a pipeline file imports from `repave`. */
+export { definePipeline } from './pipeline/define-pipeline.js';
+export type { CheckSetting, PipelineDefinition } from './pipeline/define-pipeline.js';
+export type { Row, RowsContext, RowSource } from './pipeline/pipeline.js';
+export type { Granularity } from './calendar/calendar.js';

@@ -1,0 +1,105 @@
+import type { Grid } from '../calendar/calendar.js';
+import { KeyError } from '../calendar/key-error.js';
+import { countBetween, previousKey } from '../calendar/range.js';
+import { windowOf } from '../calendar/window.js';
+import type { BackfillInput } from '../contract.js';
+import { Failure } from '../failure.js';
+import type { Pipeline } from '../pipeline/pipeline.js';
+
+/** A run of partitions that was asked for, both ends included. */
+export interface Span {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** The ends of what may be filled: the pipeline's `start`, and the newest partition there is, finished or not as asked. */
+export interface Limits {
+  readonly start?: string;
+  /** For ranges and lists. */
+  readonly newest: string;
+  /** For `last`: as of the schedule's time. */
+  readonly newestAsOf: string;
+}
+
+/**
+ * The spans that an input asks for, in the order it names them; not yet held against the limits, except where the input
+ * leaves an end open. Throws `InvalidInput` for keys that are none of the pipeline's, and for a range the wrong way round.
+ */
+export function askedSpans(input: BackfillInput, pipeline: Pipeline, limits: Limits): Span[] {
+  const grid = pipeline.partition;
+  if (input.keys) return input.keys.map((entry, index) => entrySpan(entry, `keys[${index}]`, pipeline));
+  if (input.last !== undefined) {
+    const count = input.last + pipeline.lookback;
+    return [{ from: stepsBack(grid, limits, count - 1), to: limits.newestAsOf }];
+  }
+  if (input.from === undefined) {
+    if (limits.start === undefined) {
+      throw new Failure(
+        'InvalidInput',
+        `${pipeline.name} has no start, so it has no first partition: expected from, or a \`start\` in the pipeline.`,
+      );
+    }
+    return [{ from: limits.start, to: limits.newest }];
+  }
+  judgeKey(input.from, 'from', pipeline);
+  if (input.to === undefined)
+    return [{ from: input.from, to: input.from > limits.newest ? input.from : limits.newest }];
+  judgeKey(input.to, 'to', pipeline);
+  return [ordered(input.from, input.to, 'from', 'to')];
+}
+
+/** How many partitions a span has; none where its ends are the wrong way round. */
+export function spanSize(grid: Grid, { from, to }: Span): number {
+  return from > to ? 0 : countBetween(grid, from, to);
+}
+
+function entrySpan(entry: string, field: string, pipeline: Pipeline): Span {
+  const dots = entry.indexOf('..');
+  if (dots < 0) {
+    judgeKey(entry, field, pipeline);
+    return { from: entry, to: entry };
+  }
+  const from = entry.slice(0, dots);
+  const to = entry.slice(dots + 2);
+  judgeKey(from, `${field}, before the dots,`, pipeline);
+  judgeKey(to, `${field}, behind the dots,`, pipeline);
+  return ordered(from, to, `${field}, before the dots,`, 'behind them');
+}
+
+function ordered(from: string, to: string, fromField: string, toField: string): Span {
+  if (from > to) {
+    throw new Failure(
+      'InvalidInput',
+      `${fromField} is ${from}, which comes after ${to} (${toField}): expected the earlier one first.`,
+    );
+  }
+  return { from, to };
+}
+
+function judgeKey(key: string, field: string, pipeline: Pipeline): void {
+  try {
+    windowOf(pipeline.partition, key);
+  } catch (error) {
+    if (!(error instanceof KeyError)) throw error;
+    const { by } = pipeline.partition;
+    throw new Failure(
+      'InvalidInput',
+      `${field} is ${error.given}, which ${error.problem}; ${pipeline.name} is by ${by}: expected ${error.expected}.`,
+    );
+  }
+}
+
+/** The key `steps` before the newest, or the pipeline's start where that comes first. */
+function stepsBack(grid: Grid, { newestAsOf, start }: Limits, steps: number): string {
+  let key = newestAsOf;
+  try {
+    for (let step = 0; step < steps && (start === undefined || key > start); step++) key = previousKey(grid, key);
+  } catch (error) {
+    if (!(error instanceof KeyError)) throw error;
+    throw new Failure(
+      'InvalidInput',
+      `last goes back to partitions before ${key}, the first one there can be: expected fewer.`,
+    );
+  }
+  return key;
+}
