@@ -20,21 +20,21 @@ const owned = new Map<ChildProcess, NodeJS.Signals>();
 
 /**
  * Starts a program in a process group of its own, so that Ctrl-C on the terminal reaches only us and we stop things in
- * the right order. Its output is appended to `logFile`. Rejects where it cannot be started at all.
+ * the right order. Its output is appended to `logFile`, or goes where ours goes. Rejects where it cannot be started at all.
  */
 export async function spawnOwned(
   command: string,
   args: readonly string[],
   options: {
     readonly env: NodeJS.ProcessEnv;
-    readonly logFile: string;
+    readonly logFile: string | 'inherit';
     readonly cwd?: string;
     readonly user?: { readonly uid: number; readonly gid: number };
     /** Sent should this process exit first. */
     readonly lastSignal: NodeJS.Signals;
   },
 ): Promise<OwnedProcess> {
-  const log = openSync(options.logFile, 'a', 0o600);
+  const log = options.logFile === 'inherit' ? 'inherit' : openSync(options.logFile, 'a', 0o600);
   let child: ChildProcess;
   try {
     child = spawn(command, args, {
@@ -46,7 +46,7 @@ export async function spawnOwned(
       stdio: ['ignore', log, log],
     });
   } finally {
-    closeSync(log);
+    if (log !== 'inherit') closeSync(log);
   }
   const ended = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message));

@@ -1,12 +1,12 @@
-import { mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync, existsSync } from 'node:fs';
+import { existsSync, mkdirSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
 import type { Environment } from '../settings.js';
 import { bareEnvironment } from './bare-environment.js';
 import { freePort } from './free-port.js';
 import { logTail } from './log-tail.js';
-import { delay, type OwnedProcess, spawnOwned, stopForeign, type StopStep } from './owned-process.js';
-import { type ProcessIdentity, runs } from './process-identity.js';
+import { endRecorded, record } from './leftover.js';
+import { delay, type OwnedProcess, spawnOwned, type StopStep } from './owned-process.js';
 import { noTemporal, type TemporalCli, temporalClis } from './temporal-cli.js';
 
 export interface TemporalOptions {
@@ -79,7 +79,7 @@ async function startWith(cli: TemporalCli, options: TemporalOptions, tried: read
       logFile,
       lastSignal: 'SIGKILL',
     });
-    writeFileSync(identityFile(options.dir), JSON.stringify(server.identity ?? null));
+    record(identityFile(options.dir), server);
     const address = `127.0.0.1:${port}`;
     const outcome = await ready(server, address);
     if (outcome === 'ready') {
@@ -141,16 +141,5 @@ function identityFile(dir: string): string {
 
 /** Ends a Temporal server that a killed process of ours left behind over `dir`. */
 export async function clearTemporalLeftover(dir: string, say: (line: string) => void): Promise<void> {
-  let left: ProcessIdentity | null;
-  try {
-    left = JSON.parse(readFileSync(identityFile(dir), 'utf8')) as ProcessIdentity | null;
-  } catch {
-    return;
-  }
-  // Compared by its start as well, so this never ends a process that has merely been given the same number.
-  if (left && runs(left)) {
-    say(`A Temporal server that a killed run left behind (pid ${left.pid}) is stopped.`);
-    await stopForeign(left, STOP);
-  }
-  rmSync(identityFile(dir), { force: true });
+  await endRecorded(identityFile(dir), 'Temporal server', STOP, say);
 }

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import pg from 'pg';
 import type { PostgresServer } from '../../src/dev/postgres.js';
-import { type Database, openDatabase } from '../../src/warehouse/database.js';
+import { openDatabase } from '../../src/warehouse/database.js';
+import { grantsFor, migrate } from '../../src/warehouse/migrate.js';
 
 /** Databases to clone, and whom tests log in as. */
 export interface TestRoles {
@@ -60,16 +60,11 @@ export async function withClient<T>(url: string, use: (client: pg.Client) => Pro
 }
 
 async function migrateTemplate(roles: TestRoles): Promise<void> {
-  const file = new URL('../../src/warehouse/migrate.ts', import.meta.url);
-  if (!existsSync(file)) return;
-  const { grantsFor, migrate } = (await import(file.href)) as {
-    migrate(database: Database): Promise<string[]>;
-    grantsFor(role: string, pipelines: readonly never[]): string[];
-  };
   const database = await openDatabase(roleUrl(roles, 'owner', roles.migrated), { fills: 1 });
   try {
     await migrate(database);
-    for (const grant of grantsFor(roles.worker.name, [])) await database.query(grant, []);
+    // A clone has the grants of everything in the database; everybody may connect to it.
+    for (const grant of grantsFor(roles.worker.name, roles.migrated, [])) await database.query(grant);
   } finally {
     await database.close();
   }

@@ -1,0 +1,155 @@
+import { join } from 'node:path';
+import type { Settings } from '../settings.js';
+import { connectTemporal } from '../temporal/connect.js';
+import { temporalServer } from '../temporal/temporal-server.js';
+import { openDatabase } from '../warehouse/database.js';
+import { migrate } from '../warehouse/migrate.js';
+import { removeDevServers, repaveFolder, writeDevServers } from './dev-file.js';
+import { exampleFile, hasExample, hasSales, loadExample } from './example.js';
+import { devDatabase, devTemporal, type UsedDatabase, type UsedTemporal } from './dev-servers.js';
+import { cliHome, workerPolls } from './local-temporal.js';
+import { takeLock } from './lock.js';
+import { stateFolders } from './state-folder.js';
+import { supervise, type Supervisor } from './supervise.js';
+import { startWorker } from './worker-process.js';
+
+/** What runs once `repave dev` is up. Holds no secret. */
+export interface DevUp {
+  /** User, host, port and name of the database, without the password. */
+  readonly database: string;
+  /** Whether it is the embedded one. */
+  readonly embedded: boolean;
+  readonly temporal: string;
+  /** The UI's URL; absent for a server that was there already. */
+  readonly ui?: string;
+  /** The server's version as its CLI tells it; absent for a server that was there already. */
+  readonly temporalVersion?: string;
+  /** Where Temporal was looked for, and each outcome. */
+  readonly tried: readonly string[];
+  readonly taskQueue: string;
+  readonly workerPid: number;
+  /** Purchases that were loaded, where the example's table was not there yet. */
+  readonly loaded?: number;
+}
+
+export interface DevOptions {
+  readonly settings: Settings;
+  /** Told what happens. */
+  readonly say: (line: string) => void;
+  /** Called once everything is up. */
+  readonly onUp: (up: DevUp) => void;
+}
+
+/**
+ * Runs PostgreSQL, Temporal and a worker for a project until a signal comes, and stops them again; resolves to that signal.
+ * `DATABASE_URL` and `TEMPORAL_ADDRESS` replace the server of their kind: that database gets the ledger, and nothing else.
+ * Throws `InvalidInput` where the set-up is wrong, `ServerUnreachable` where a server is not there or ended by itself.
+ */
+export async function runDev(options: DevOptions): Promise<NodeJS.Signals> {
+  const { project } = options.settings;
+  const unlock = takeLock(join(repaveFolder(project), 'dev.lock'), '`repave dev`');
+  try {
+    const outcome = await supervise(
+      async (supervisor) => {
+        options.onUp(await bringUp(options, supervisor));
+        return await new Promise<never>(() => undefined);
+      },
+      () => options.say('Stopping … (once more ends it at once)'),
+    );
+    return 'signal' in outcome ? outcome.signal : 'SIGTERM';
+  } finally {
+    removeDevServers(project);
+    unlock();
+  }
+}
+
+async function bringUp(options: DevOptions, supervisor: Supervisor): Promise<DevUp> {
+  const { settings, say } = options;
+  const stateDir = repaveFolder(settings.project);
+  const folders = stateFolders(stateDir, say);
+  const [database, temporal] = await allOrFirstError([
+    devDatabase(settings.env, folders, supervisor, say),
+    devTemporal(settings.env, folders, cliHome(stateDir), supervisor, say),
+  ]);
+  const ledger = await openDatabase(database.url, { fills: 1 });
+  try {
+    for (const name of await migrate(ledger)) say(`The ledger has got ${name}.`);
+  } finally {
+    await ledger.close();
+  }
+  const loaded = database.embedded ? await exampleIfMissing(database.url, settings.project) : undefined;
+  writeDevServers(settings.project, {
+    pid: process.pid,
+    databaseUrl: database.url,
+    temporalAddress: temporal.address,
+    temporalUi: temporal.ui ?? '',
+    temporalCli: temporal.cli ?? '',
+  });
+  let workerPid = 0;
+  const worker = await startWorker({
+    dir: stateDir,
+    env: workerEnvironment(settings, database, temporal),
+    onStart: (pid) => {
+      if (workerPid !== 0) say(`Another worker runs, pid ${pid}.`);
+      workerPid = pid;
+    },
+    restart: (how, seconds) => {
+      say(`The worker ended (${how}); another starts in ${seconds} s.`);
+      return true;
+    },
+  });
+  supervisor.add(worker);
+  const client = await connectTemporal(temporalServer({ env: temporal.environment }));
+  try {
+    const polls = await workerPolls(client, settings.taskQueue, 60_000);
+    if (!polls) say(`The worker does not poll the task queue ${settings.taskQueue} yet: its log above says why.`);
+  } finally {
+    await client.connection.close();
+  }
+  return {
+    database: withoutPassword(database.url),
+    embedded: database.embedded,
+    temporal: temporal.address,
+    ui: temporal.ui,
+    temporalVersion: temporal.version,
+    tried: temporal.tried,
+    taskQueue: settings.taskQueue,
+    workerPid,
+    loaded,
+  };
+}
+
+/** A database that the user named is never given the example. */
+async function exampleIfMissing(url: string, project: string): Promise<number | undefined> {
+  if (!hasExample(project) || (await hasSales(url))) return undefined;
+  return loadExample(url, exampleFile(project));
+}
+
+/** What we started is all the worker sees of its kind; what the user named, it sees as we do. */
+function workerEnvironment(settings: Settings, database: UsedDatabase, temporal: UsedTemporal): Record<string, string> {
+  const kept = Object.entries(settings.env).filter((entry): entry is [string, string] => {
+    if (entry[1] === undefined) return false;
+    if (database.embedded && entry[0].startsWith('PG')) return false;
+    return !entry[0].startsWith('TEMPORAL_');
+  });
+  return {
+    REPAVE_SHUTDOWN_GRACE: '5',
+    ...Object.fromEntries(kept),
+    DATABASE_URL: database.url,
+    ...temporal.environment,
+    REPAVE_PROJECT: settings.project,
+    REPAVE_TASK_QUEUE: settings.taskQueue,
+  };
+}
+
+/** User, host and name: nothing of a URL's password or parameters. */
+function withoutPassword(url: string): string {
+  const { username, host, pathname } = new URL(url);
+  return `${username ? `${decodeURIComponent(username)}@` : ''}${host}${pathname}`;
+}
+
+/** As `Promise.all`, but settles only once all have: nothing is still being started when the first error is thrown. */
+async function allOrFirstError<A, B>(promises: readonly [Promise<A>, Promise<B>]): Promise<[A, B]> {
+  await Promise.allSettled(promises);
+  return Promise.all(promises);
+}
