@@ -1,4 +1,4 @@
-import type { Logger as TemporalLogger, LogLevel } from '@temporalio/common';
+import type { Logger as TemporalLogger, LogLevel, LogMetadata } from '@temporalio/common';
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { plainLine } from './plain-line.js';
 import { redactedError } from './redacted-error.js';
@@ -22,10 +22,12 @@ export function createLog(level: string = 'info', destination: DestinationStream
   );
 }
 
-/** The same log for Temporal's SDK. */
+/** The same log for Temporal's SDK. What its worker says of its own coming and going is for `debug`. */
 export function temporalLogger(log: Log): TemporalLogger {
-  const write = (level: LogLevel, message: string, meta: object = {}): void =>
-    log[PINO_LEVEL[level]](plainMeta(meta), message);
+  const write = (level: LogLevel, message: string, meta: LogMetadata = {}): void => {
+    const routine = meta.sdkComponent === 'worker' && (level === 'INFO' || message === NO_WORKFLOWS);
+    log[routine ? 'debug' : PINO_LEVEL[level]](withoutToken(meta), message);
+  };
   return {
     log: write,
     trace: (message, meta) => write('TRACE', message, meta),
@@ -36,13 +38,15 @@ export function temporalLogger(log: Log): TemporalLogger {
   };
 }
 
+/** Warned of by the worker of the control queue, which has none. */
+const NO_WORKFLOWS = 'No workflows registered, not polling for workflow tasks';
 const PINO_LEVEL = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
 
-/** The SDK's own fields by the names of ours; a task's token says nothing to a reader. */
-function plainMeta(meta: object): object {
-  const { taskToken: _token, ...rest } = meta as Record<string, unknown>;
+/** The SDK's fields without a task's token, which says nothing to a reader; JSON has no bigint. */
+function withoutToken(meta: LogMetadata): object {
+  const fields = Object.entries(meta).filter(([name]) => name !== 'taskToken');
   return Object.fromEntries(
-    Object.entries(rest).map(([name, value]) => [name, typeof value === 'bigint' ? String(value) : value]),
+    fields.map(([name, value]) => [name, typeof value === 'bigint' ? String(value) : (value as unknown)]),
   );
 }
 

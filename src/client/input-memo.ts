@@ -1,0 +1,41 @@
+import { DEFAULTS, type BackfillInput, type PartitionInput } from '../contract.js';
+import { keysDigest } from './backfill-id.js';
+
+/** A run's input as its memo keeps it: every field that is not as by default, small enough to be listed with the run. */
+export type InputMemo = Readonly<Record<string, unknown>>;
+
+const MAX_KEPT_KEYS = 20;
+
+/** Two inputs that ask for the same have the same memo, whatever they leave to defaults. */
+export function backfillMemo(input: BackfillInput): InputMemo {
+  const { keys, only } = input;
+  return withoutDefaults({
+    ...input,
+    keys:
+      keys && (keys.length <= MAX_KEPT_KEYS ? [...new Set(keys)].sort() : `${keys.length} keys, ${keysDigest(keys)}`),
+    only: only && [...new Set(only)].sort(),
+  });
+}
+
+export function partitionMemo(input: PartitionInput): InputMemo {
+  return withoutDefaults({ ...input });
+}
+
+/** The fields in which two memos differ, by name. */
+export function differences(one: InputMemo, other: InputMemo): string[] {
+  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+  return [...names].filter((name) => JSON.stringify(one[name]) !== JSON.stringify(other[name])).sort();
+}
+
+function withoutDefaults(fields: Record<string, unknown>): InputMemo {
+  const defaults: Record<string, unknown> = {
+    order: 'oldest-first',
+    priority: DEFAULTS.priority,
+    onBusy: 'wait',
+    includeUnfinished: false,
+    dryRun: false,
+  };
+  return Object.fromEntries(
+    Object.entries(fields).filter(([name, value]) => value !== undefined && value !== defaults[name]),
+  );
+}
