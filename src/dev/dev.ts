@@ -9,6 +9,7 @@ import { exampleFile, hasExample, hasSales, loadExample } from './example.js';
 import { devDatabase, devTemporal, type UsedDatabase, type UsedTemporal } from './dev-servers.js';
 import { cliHome, workerPolls } from './local-temporal.js';
 import { takeLock } from './lock.js';
+import { allSettledFirst } from './settled-first.js';
 import { stateFolders } from './state-folder.js';
 import { supervise, type Supervisor } from './supervise.js';
 import { startWorker } from './worker-process.js';
@@ -67,7 +68,7 @@ async function bringUp(options: DevOptions, supervisor: Supervisor): Promise<Dev
   const { settings, say } = options;
   const stateDir = repaveFolder(settings.project);
   const folders = stateFolders(stateDir, say);
-  const [database, temporal] = await allOrFirstError([
+  const [database, temporal] = await allSettledFirst([
     devDatabase(settings.env, folders, supervisor, say),
     devTemporal(settings.env, folders, cliHome(stateDir), supervisor, say),
   ]);
@@ -146,10 +147,4 @@ function workerEnvironment(settings: Settings, database: UsedDatabase, temporal:
 function withoutPassword(url: string): string {
   const { username, host, pathname } = new URL(url);
   return `${username ? `${decodeURIComponent(username)}@` : ''}${host}${pathname}`;
-}
-
-/** As `Promise.all`, but settles only once all have: nothing is still being started when the first error is thrown. */
-async function allOrFirstError<A, B>(promises: readonly [Promise<A>, Promise<B>]): Promise<[A, B]> {
-  await Promise.allSettled(promises);
-  return Promise.all(promises);
 }

@@ -25,8 +25,8 @@ export async function hasSales(url: string): Promise<boolean> {
 }
 
 /**
- * Puts every purchase of `file` into the table `sales`, in place of what it held, and makes the empty target
- * `sales_summary` where it is missing; all in one transaction. Returns the number of purchases.
+ * Puts every purchase of `file` into the table `sales`, in place of what it held, and makes the targets of
+ * the example's pipelines where they are missing, empty; all in one transaction. Returns the number of purchases.
  */
 export async function loadExample(url: string, file: string): Promise<number> {
   return withClient(url, async (client) => {
@@ -53,6 +53,12 @@ const TABLES = `
     orders    bigint        NOT NULL,
     units     bigint        NOT NULL,
     revenue   numeric(14,2) NOT NULL
+  );
+  CREATE TABLE IF NOT EXISTS exchange_rates (
+    day      date    NOT NULL,
+    currency text    NOT NULL,
+    rate     numeric NOT NULL,
+    PRIMARY KEY (day, currency)
   );
   TRUNCATE sales;`;
 

@@ -1,0 +1,110 @@
+import type { Command } from 'commander';
+import { BackfillFailed } from '../client.js';
+import type { DemoOutcome } from '../dev/demo.js';
+import { addCommand, type Context, runs } from './command.js';
+import { EXIT, type ExitCode } from './exit.js';
+import { counted, duration, number } from './format.js';
+import type { Output } from './output.js';
+import { progressView } from './progress-view.js';
+
+/** `repave demo`: fills a year and a half of real purchases on servers of its own, and shows what came of it. */
+export function registerDemo(program: Command): void {
+  addCommand(program, 'demo', {
+    summary: 'fill 546 days of real purchases on servers of its own, show the result, stop everything',
+    examples: ['repave demo'],
+    after:
+      'Needs nothing that runs and touches no server of yours, whatever the environment names. Its state is kept in\n' +
+      '.repave/demo; run again, it fills everything again and ends the same.',
+  }).action(runs(demo));
+}
+
+async function demo({ settings, output }: Context): Promise<ExitCode> {
+  const startedAt = performance.now();
+  // Loaded here alone: no other command needs what starts servers.
+  const { runDemo } = await import('../dev/demo.js');
+  const view = progressView(output);
+  let fillingSince = startedAt;
+  let filledAt: number | undefined;
+  try {
+    const outcome = await runDemo({
+      project: settings.project,
+      env: settings.env,
+      say: (line) => output.say(line),
+      onFilling: () => (fillingSince = performance.now()),
+      onProgress: (progress) => view.show(progress),
+      onFilled: () => {
+        filledAt = performance.now();
+        view.end();
+      },
+    });
+    if ('signal' in outcome) {
+      view.end();
+      output.say('The demo was stopped half-way; run again, it goes on from there. Nothing of it runs any more.');
+      return EXIT.interrupted;
+    }
+    const seconds = {
+      filling: ((filledAt ?? performance.now()) - fillingSince) / 1000,
+      whole: (performance.now() - startedAt) / 1000,
+    };
+    output.document({ ...outcome.value, seconds });
+    output.result(picture(outcome.value, seconds, output));
+    return isWhole(outcome.value) ? EXIT.done : EXIT.notWhole;
+  } catch (error) {
+    view.end();
+    output.say('The demo failed. Nothing of it runs any more.');
+    if (error instanceof BackfillFailed) {
+      output.say(`${error.type}: ${error.message}`);
+      return EXIT.notWhole;
+    }
+    throw error;
+  }
+}
+
+/** Whether every figure is what a fresh count of the purchases gives, and the ledger says the same. */
+function isWhole({ result, report }: DemoOutcome): boolean {
+  return result.failed === 0 && report.differing === 0 && report.ledger.differing === 0 && report.ledger.failed === 0;
+}
+
+const BAR = 40;
+
+function picture(outcome: DemoOutcome, seconds: { readonly filling: number; readonly whole: number }, output: Output): string {
+  const { report, result } = outcome;
+  const { bold, blue, cyan, dim, green, red } = output.colors;
+  const { totals, ledger, firstDay } = report;
+  const largest = Math.max(...report.months.map(({ revenue }) => Number(revenue)), 1);
+  const bars = report.months.map(({ month, orders, revenue }) => {
+    const length = Math.max(1, Math.round((BAR * Number(revenue)) / largest));
+    return `  ${month}  ${blue('█'.repeat(length))}${' '.repeat(BAR - length)} ${money(revenue).padStart(12)}  ${dim(`${number(orders).padStart(6)} orders`)}`;
+  });
+  const whole = isWhole(outcome);
+  return [
+    '',
+    bold('Revenue by month, from sales_summary'),
+    ...bars,
+    '',
+    bold(
+      `${counted(totals.partitions, 'partition')}, ${number(totals.orders)} orders, ${number(totals.units)} units, ${money(totals.revenue)} revenue`,
+    ),
+    `${firstDay.date}: ${number(firstDay.orders)} orders, ${money(firstDay.revenue)} revenue`,
+    whole
+      ? `${green('✓')} every date equals a fresh count of its purchases, and its row in the ledger`
+      : `${red('✗')} ${counted(report.differing, 'date')} differ from a fresh count of their purchases, ${ledger.differing} from the ledger`,
+    '',
+    `The ledger: ${counted(ledger.filled, 'partition')} filled, ${number(ledger.failed)} failed; ${counted(ledger.fills, 'fill')} committed so far, ${number(result.filled)} of them in this run.`,
+    `${duration(seconds.filling)} to fill, ${duration(seconds.whole)} in all. Everything is stopped; the state is kept in .repave/demo.`,
+    '',
+    'Next:',
+    ...NEXT.map(([command, what]) => `  ${cyan(command.padEnd(66))}${dim(what)}`),
+  ].join('\n');
+}
+
+const NEXT = [
+  ['npm run dev', 'the same, to stay; then, in a second terminal:'],
+  ['npx repave plan sales_summary --from 1997-01-01 --to 1997-01-31', 'what would be filled, and why'],
+  ['npx repave backfill sales_summary 1997-01-01..1997-01-31', 'fill January'],
+] as const;
+
+/** Money as the server wrote it, with thousands set apart. */
+function money(text: string): string {
+  return text.replace(/\B(?=(\d{3})+(?!\d))(?<!\.\d*)/g, ',');
+}
