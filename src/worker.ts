@@ -32,7 +32,7 @@ async function main(): Promise<void> {
     await runWorker(loadSettings(), stopping.signal, log);
     log.info('Worker has stopped');
   } catch (error) {
-    if (!stopping.signal.aborted || error !== stopping.signal.reason) process.exitCode = told(error, log);
+    process.exitCode = told(error, log);
   }
 }
 

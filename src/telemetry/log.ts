@@ -9,7 +9,7 @@ export type Log = Logger;
  * A log to stderr: one JSON object a line with the stable fields `time` (ISO), `level`, `msg`, and on a terminal plain lines.
  * Errors go in as `error` and lose what may hold a row's values or a secret.
  */
-export function createLog(level: string = 'info', destination: DestinationStream = standardError()): Log {
+export function createLog(level = 'info', destination: DestinationStream = standardError()): Log {
   return pino(
     {
       level,

@@ -30,7 +30,7 @@ export class Databases {
   ): Promise<Result> {
     const url = databaseUrl(this.#settings, pipeline.database);
     this.#refuseKnownFailure(url);
-    const database = await this.open(url);
+    const database = await this.#openForUse(url);
     try {
       return await use(database);
     } catch (error) {
@@ -48,6 +48,16 @@ export class Databases {
     } catch (error) {
       this.#open.delete(url);
       if (error instanceof Failure) this.#remember(url, error);
+      throw error;
+    }
+  }
+
+  /** A ledger that is missing or too old there is somebody's to mend: runs wait for that. */
+  async #openForUse(url: string): Promise<Database> {
+    try {
+      return await this.open(url);
+    } catch (error) {
+      if (error instanceof Failure && error.final) throw new Failure('DatabaseUnavailable', error.message);
       throw error;
     }
   }

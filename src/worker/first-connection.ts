@@ -22,7 +22,8 @@ export async function firstConnection<Connection>(
       if (!isUnreachable(error) || Date.now() >= until) throw error;
       if (!said) log.warn({ error }, `${error.message} Trying again for ${Math.round(waitMs / 1000)} s.`);
     }
-    await sleep(PAUSE_MS, undefined, { signal });
+    // Aborted while it sleeps: the signal's own reason is thrown above.
+    await sleep(PAUSE_MS, undefined, { signal }).catch(() => undefined);
   }
 }
 

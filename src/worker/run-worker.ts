@@ -27,6 +27,15 @@ export const READY = 'Worker is ready';
  * `settings.connectWaitMs`, `InvalidInput` where the set-up is wrong.
  */
 export async function runWorker(settings: Settings, signal: AbortSignal, log: Log = createLog()): Promise<void> {
+  try {
+    await serve(settings, signal, log);
+  } catch (error) {
+    // Asked to stop before it had begun.
+    if (!signal.aborted || error !== signal.reason) throw error;
+  }
+}
+
+async function serve(settings: Settings, signal: AbortSignal, log: Log): Promise<void> {
   installRuntime(log);
   const server = temporalServer(settings);
   const served = await readPipelines(settings, log);
@@ -75,12 +84,14 @@ async function openDatabases(
   const opened = await Promise.allSettled(
     [...urls].map((url) => firstConnection(() => databases.open(url), { waitMs: settings.connectWaitMs, signal, log })),
   );
-  const failed = opened.filter((result) => result.status === 'rejected').map(({ reason }) => reason as unknown);
-  const serious =
-    failed.find((error) => !isUnreachable(error)) ?? (failed.length === urls.size ? failed[0] : undefined);
-  if (serious !== undefined) throw serious;
-  for (const error of failed)
+  const failed = opened.filter((result) => result.status === 'rejected').map(({ reason }) => reason as Error);
+  const serious = failed.find((error) => !isUnreachable(error));
+  if (serious) throw serious;
+  const [unreachable] = failed;
+  if (unreachable && failed.length === urls.size) throw unreachable;
+  for (const error of failed) {
     log.error({ error }, 'A database cannot be reached; its pipelines wait, the others go on');
+  }
 }
 
 async function connect({ connectionOptions, address }: TemporalServer): Promise<NativeConnection> {

@@ -1,7 +1,7 @@
 import {
-  ActivityFailure,
+  type ActivityFailure,
   ApplicationFailure,
-  ChildWorkflowFailure,
+  type ChildWorkflowFailure,
   TerminatedFailure,
   TimeoutFailure,
 } from '@temporalio/workflow';
