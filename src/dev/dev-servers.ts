@@ -1,9 +1,9 @@
-import { devNull } from 'node:os';
 import type { Environment } from '../settings.js';
 import { connectTemporal } from '../temporal/connect.js';
 import { temporalServer } from '../temporal/temporal-server.js';
 import { startLocalPostgres } from './local-postgres.js';
 import { startLocalTemporal } from './local-temporal.js';
+import { onlyThisServer } from './only-this-server.js';
 import type { StateFolders } from './state-folder.js';
 import type { Supervisor } from './supervise.js';
 
@@ -67,11 +67,6 @@ export async function devTemporal(
   supervisor.add(part);
   const { address, cli, tried } = part.server;
   return { address, environment: onlyThisServer(address), ui: part.ui, cli: cli.path, version: cli.version, tried };
-}
-
-/** The variables that name one server of our own and shut out profiles: an empty configuration file holds none. */
-export function onlyThisServer(address: string): Record<string, string> {
-  return { TEMPORAL_ADDRESS: address, TEMPORAL_CONFIG_FILE: devNull };
 }
 
 function temporalVariables(env: Environment): Record<string, string> {
