@@ -31,7 +31,7 @@ export interface CommandHelp {
 /** Adds a command with the options that all have, and help that leads with its examples. */
 export function addCommand(program: Command, nameAndArguments: string, help: CommandHelp): Command {
   const command = program.command(nameAndArguments).description(help.summary);
-  command.addHelpText('beforeAll', `${help.examples.map((example) => `  $ ${example}`).join('\n')}\n`);
+  command.addHelpText('before', `${help.examples.map((example) => `  $ ${example}`).join('\n')}\n`);
   if (help.after) command.addHelpText('after', `\n${help.after}`);
   return command
     .addOption(new Option('--json', 'write JSON to standard output, for programs'))

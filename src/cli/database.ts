@@ -31,3 +31,9 @@ export async function withDatabaseAt<Result>(
     await database.close();
   }
 }
+
+/** The name of the database a connection is in. */
+export async function databaseName(database: Database): Promise<string> {
+  const [row] = await database.query<{ name: string }>('SELECT pg_catalog.current_database() AS name');
+  return row?.name ?? '';
+}

@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander';
-import { type FailureType, FAILURES } from '../contract.js';
+import { type FailureType, isFailureType } from '../contract.js';
 import { Failure } from '../failure.js';
 
 /** What the command ends with. Part of the API: scripts and schedulers act on them. */
@@ -20,11 +20,6 @@ export const EXIT = {
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** Thrown by a command that could not reach a server that is no database; its message is for people. */
-export class ServerUnreachable extends Error {
-  override readonly name = 'ServerUnreachable';
-}
-
 const EXIT_OF: Readonly<Partial<Record<FailureType, ExitCode>>> = {
   InvalidInput: EXIT.wrong,
   UnknownPipeline: EXIT.wrong,
@@ -42,22 +37,54 @@ export interface Told {
   readonly message: string;
 }
 
+/** The exit code of a failure's type; of a run that was cancelled or terminated, that it is not whole. */
+export function exitCodeOf(type: string): ExitCode {
+  return (isFailureType(type) ? EXIT_OF[type] : undefined) ?? EXIT.notWhole;
+}
+
 /** Tells any error. Failures keep their type; what is not one of ours is a defect, and says so. */
 export function tell(error: unknown): Told {
   if (error instanceof CommanderError) {
     const exitCode = error.exitCode === 0 ? EXIT.done : EXIT.wrong;
     return { exitCode, type: 'InvalidInput', message: error.message.replace(/^error: /, '') };
   }
-  if (error instanceof Failure) {
-    return { exitCode: EXIT_OF[error.type] ?? EXIT.notWhole, type: error.type, message: error.message };
+  if (error instanceof Failure) return { exitCode: exitCodeOf(error.type), type: error.type, message: error.message };
+  if (!(error instanceof Error)) return defect(String(error));
+  // By name: these come from modules that are loaded only where they are needed.
+  switch (error.name) {
+    case 'KeyError':
+      return { exitCode: EXIT.wrong, type: 'InvalidInput', message: error.message };
+    case 'ServerUnreachable':
+      return { exitCode: EXIT.unreachable, type: 'TemporalUnavailable', message: error.message };
+    case 'WorkflowNotFoundError':
+      return {
+        exitCode: EXIT.wrong,
+        type: 'InvalidInput',
+        message: 'Temporal knows no run of that id. `repave status` lists them.',
+      };
+    case 'NamespaceNotFoundError':
+      return {
+        exitCode: EXIT.wrong,
+        type: 'InvalidInput',
+        message: `Temporal has no such namespace: ${error.message}`,
+      };
+    case 'ServiceError':
+      return { exitCode: EXIT.unreachable, type: 'TemporalUnavailable', message: serviceMessage(error) };
+    default:
+      return defect(error.stack ?? error.message);
   }
-  if (error instanceof ServerUnreachable) {
-    return { exitCode: EXIT.unreachable, type: 'TemporalUnavailable', message: error.message };
-  }
-  if (error instanceof Error && error.name === 'KeyError') {
-    return { exitCode: EXIT.wrong, type: 'InvalidInput', message: error.message };
-  }
-  const type = error instanceof Error && Object.hasOwn(FAILURES, error.name) ? error.name : 'Unexpected';
-  const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return { exitCode: EXIT.defect, type, message: `This is a defect of Repave, please report it.\n${message}` };
+}
+
+function serviceMessage(error: Error): string {
+  const { details } = (error.cause ?? {}) as { details?: unknown };
+  const reason = typeof details === 'string' && details !== '' ? details : error.message;
+  return `Temporal did not answer as it should (${reason}). What was started goes on by itself.`;
+}
+
+function defect(what: string): Told {
+  return {
+    exitCode: EXIT.defect,
+    type: 'Unexpected',
+    message: `This is a defect of Repave, please report it.\n${what}`,
+  };
 }

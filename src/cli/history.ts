@@ -2,17 +2,52 @@ import type { Command } from 'commander';
 import { windowOf } from '../calendar/window.js';
 import { loadPipeline } from '../pipeline/load.js';
 import { ledgerId } from '../warehouse/ledger.js';
-import { partitionHistory } from '../warehouse/partitions.js';
+import { type HistoryEntry, partitionHistory } from '../warehouse/partitions.js';
 import { addCommand, type CommonOptions, type Context, runs } from './command.js';
 import { pipelinesFolder, withDatabase } from './database.js';
 import { EXIT, type ExitCode } from './exit.js';
-import { instant, number } from './format.js';
-import { table } from './table.js';
+import { counted, duration, instant, number } from './format.js';
+import type { Colors } from './output.js';
 
 /** `repave history`: every fill and final failure of one partition, as the ledger has them. */
 export function registerHistory(program: Command): void {
   addCommand(program, 'history <pipeline> <key>', {
-    summary: 'say how one partition came to hold what it holds: its fills and failures',
+    summary: 'list the fills and failures of one partition',
     examples: ['repave history sales_summary 1997-01-01', 'repave history sales_summary 1997-01-01 --json'],
   }).action(runs(history));
+}
+
+async function history(
+  { settings, output }: Context,
+  [name, key]: readonly [string, string],
+  _options: CommonOptions,
+): Promise<ExitCode> {
+  const pipeline = await loadPipeline(pipelinesFolder(settings), name);
+  const window = windowOf(pipeline.partition, key);
+  const entries = await withDatabase(settings, pipeline.database, async (database) => {
+    await ledgerId(database);
+    return partitionHistory(database, name, key);
+  });
+  const { colors } = output;
+  output.document({ pipeline: name, key, window: { start: window.start, end: window.end }, entries });
+  output.result(`${colors.bold(`${name} ${key}`)}  ${window.start} to ${window.end} (${pipeline.partition.zone})`);
+  for (const entry of entries) output.result(lines(entry, colors));
+  if (entries.length === 0) output.say('Never filled, never failed.');
+  return EXIT.done;
+}
+
+function lines(entry: HistoryEntry, colors: Colors): string {
+  const when = `${instant(entry.at)}  run ${entry.run}, attempt ${entry.attempt}`;
+  switch (entry.kind) {
+    case 'fill': {
+      const rows = `${counted(entry.rows, 'row')} for ${number(entry.deleted)}, in ${duration(entry.seconds)}`;
+      const checks = entry.checks.map(({ check, passed, seen }) => `${passed ? '✓' : '✗'} ${check}: ${seen}`);
+      const warnings = entry.warnings.map((warning) => `! ${warning}`);
+      return [`${colors.green('✓')} ${when}`, `  ${rows}`, ...[...checks, ...warnings].map((text) => `  ${text}`)].join(
+        '\n',
+      );
+    }
+    case 'failure':
+      return `${colors.red('✗')} ${when}\n  ${entry.type}: ${entry.message}`;
+  }
 }

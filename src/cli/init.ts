@@ -33,7 +33,7 @@ const FILES: readonly (readonly [path: string, text: string])[] = [
 /** `repave init`: the first files of a project. Never overwrites one. */
 export function registerInit(program: Command): void {
   addCommand(program, 'init [folder]', {
-    summary: 'lay the first files of a project: an example pipeline and the settings there are',
+    summary: 'lay the first files of a project',
     examples: ['repave init', 'repave init warehouse'],
     after: 'Files that are there already stay as they are.',
   }).action(runs(init));

@@ -24,11 +24,11 @@ export interface Output {
   /** The same for standard error. */
   readonly errorColors: Colors;
   /** Writes a result for people: lines to standard output. Nothing with `json`. */
-  result(text: string): void;
+  readonly result: (text: string) => void;
   /** Writes the result for programs: one JSON document with `version` first. Nothing without `json`. */
-  document(value: object): void;
+  readonly document: (value: object) => void;
   /** Writes a line of progress, advice or warning to standard error. */
-  say(text: string): void;
+  readonly say: (text: string) => void;
 }
 
 /** Version of every JSON document the command writes; a new one where a field changes its meaning or goes. */

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { registerBackfill } from './backfill.js';
 import { registerCancel } from './cancel.js';
@@ -9,6 +8,7 @@ import { registerDoctor } from './doctor.js';
 import { registerHistory } from './history.js';
 import { registerInit } from './init.js';
 import { registerMigrate } from './migrate.js';
+import { packageVersion } from './package-version.js';
 import { registerPipelines } from './pipelines.js';
 import { registerPlan } from './plan.js';
 import { registerStatus } from './status.js';
@@ -30,15 +30,14 @@ export function createProgram(): Command {
     .description('Durable, exactly-once backfills of date-partitioned PostgreSQL tables, on Temporal.')
     .version(packageVersion(), '-V, --version')
     .helpOption('-h, --help', 'say how')
-    .helpCommand('help [command]', 'say how a command is used')
     .showSuggestionAfterError(true)
     // `repave temporal` hands all that follows it on, options included.
     .enablePositionalOptions()
     .exitOverride()
-    .configureHelp({ showGlobalOptions: false })
+    .configureHelp({ subcommandTerm: (command) => command.name() })
     .configureOutput({ outputError: () => undefined });
   program.addHelpText(
-    'beforeAll',
+    'before',
     '  $ repave plan sales_summary --from 1997-01-01 --to 1997-01-31\n  $ repave backfill sales_summary 1997-01-01..1997-01-31\n',
   );
   program.addHelpText(
@@ -50,11 +49,6 @@ export function createProgram(): Command {
     program.commandsGroup(heading);
     for (const register of registrations) register(program);
   }
+  program.helpCommand('help [command]', 'say how a command is used');
   return program;
-}
-
-/** The version in package.json, which lies beside src/ and dist/ alike. */
-export function packageVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }

@@ -1,0 +1,76 @@
+import { type Command, Option } from 'commander';
+import type { BackfillHandle, RepaveClient } from '../client.js';
+import { MAX_CONCURRENCY, ON_BUSY } from '../contract.js';
+import { parseBackfillInput } from '../plan/parse-input.js';
+import { addCommand, type CommonOptions, type Context, runs, withTemporal } from './command.js';
+import { EXIT, type ExitCode } from './exit.js';
+import { follow } from './follow.js';
+import { wholeNumber } from './keys.js';
+import { showPlan } from './plan.js';
+import type { Output } from './output.js';
+import { selection, type SelectionOptions, withSelection } from './selection.js';
+import { noWorker, withClient } from './temporal-client.js';
+
+interface BackfillOptions extends CommonOptions, SelectionOptions {
+  readonly concurrency?: number;
+  readonly priority?: number;
+  readonly onBusy?: string;
+  readonly id?: string;
+  readonly detach?: boolean;
+  readonly dryRun?: boolean;
+}
+
+/** `repave backfill`: starts a backfill, or joins the same one where it runs already, and follows it to its end. */
+export function registerBackfill(program: Command): void {
+  const command = addCommand(program, 'backfill <pipeline> [keys...]', {
+    summary: 'fill partitions, and follow it to the end',
+    examples: [
+      'repave backfill sales_summary 2024-02-29 2024-03-01..2024-03-31',
+      'repave backfill sales_summary --only missing,failed --detach',
+    ],
+    after:
+      'Ctrl-C stops following, not the backfill; `repave cancel` stops that.\n' +
+      'Exits with 0 where all is filled, 1 where some failed or it was cancelled.',
+  });
+  withTemporal(withSelection(command))
+    .option(
+      '--concurrency <n>',
+      `partitions at once, 1 to ${MAX_CONCURRENCY} (default: the pipeline's, else 4)`,
+      wholeNumber,
+    )
+    .option('--priority <n>', '1 (first) to 5 (last) among all that waits for a worker (default: 3)', wholeNumber)
+    .addOption(
+      new Option('--on-busy <what>', `a partition that another run fills: ${ON_BUSY.join(', ')} (default: wait)`),
+    )
+    .option('--id <workflow-id>', "the workflow's id (default: named for what it fills)")
+    .option('--detach', 'start it and come back at once')
+    .option('--dry-run', 'say what would be filled, start nothing: the same as `repave plan`')
+    .action(runs(backfill));
+}
+
+async function backfill(
+  context: Context,
+  [pipeline, keys]: readonly [string, readonly string[]],
+  options: BackfillOptions,
+): Promise<ExitCode> {
+  const { settings, output } = context;
+  const { concurrency, priority, onBusy } = options;
+  const policy = Object.entries({ concurrency, priority, onBusy }).filter(([, value]) => value !== undefined);
+  const input = parseBackfillInput({ pipeline, ...selection(keys, options), ...Object.fromEntries(policy) }, []);
+  if (options.dryRun) return showPlan(context, input);
+
+  return withClient(settings, async (repave) => {
+    const handle = await repave.backfill(input, options.id === undefined ? {} : { id: options.id });
+    output.say(`${handle.joined ? 'Joined' : 'Started'} ${handle.id}`);
+    return options.detach ? leave(output, repave, handle) : follow(output, repave, handle);
+  });
+}
+
+async function leave(output: Output, repave: RepaveClient, { id, runId, joined }: BackfillHandle): Promise<ExitCode> {
+  const said = await noWorker(repave);
+  if (said !== undefined) output.say(said);
+  output.document({ id, runId, joined });
+  output.result(id);
+  output.say(`Come back to it with \`repave watch ${id}\`.`);
+  return EXIT.done;
+}
