@@ -39,7 +39,9 @@ export async function judgeQuery(text: string, target: TableName): Promise<Query
   const statement = statements[0]?.stmt as Tree | undefined;
   if (!statement || statements.length > 1) return { message: 'expected one SELECT.' };
   if (!('SelectStmt' in statement)) {
-    return { message: `the query is a ${statementName(statement)}: expected one SELECT that says what the rows are.` };
+    return {
+      message: `the query is ${withArticle(statementName(statement))}: expected one SELECT that says what the rows are.`,
+    };
   }
   const found = firstProblem(statement, { target, tables: new Set() });
   return found && { line: found.at === undefined ? undefined : lineOfByte(text, found.at), message: found.message };
@@ -73,7 +75,7 @@ function problemOf(type: string, content: Tree, scope: Scope): Found | undefined
     const relation = content.relation as Tree | undefined;
     return {
       at: location(relation),
-      message: `the query holds a${verb === 'INSERT' || verb === 'UPDATE' ? 'n' : ''} ${verb}: expected a SELECT that changes nothing.`,
+      message: `the query holds ${withArticle(verb)}: expected a SELECT that changes nothing.`,
     };
   }
   if (type === 'intoClause')
@@ -127,6 +129,10 @@ function statementName(statement: Tree): string {
     .replace(/Stmt$/, '')
     .replace(/(?<=[a-z])(?=[A-Z])/g, ' ')
     .toUpperCase();
+}
+
+function withArticle(verb: string): string {
+  return `${/^[AEIOU]/.test(verb) ? 'an' : 'a'} ${verb}`;
 }
 
 function location(node: unknown): number | undefined {

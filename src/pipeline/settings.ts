@@ -11,7 +11,7 @@ import { parseTableName } from './table-name.js';
 
 const MAX_ROWS = Number.MAX_SAFE_INTEGER;
 
-const columnName = textThat('a column’s name', (text) => text.trim() !== '');
+const columnName = textThat("a column's name", (text) => text.trim() !== '');
 const columnNames = z
   .custom<readonly unknown[]>(
     (value) => Array.isArray(value) && value.length > 0,
@@ -65,7 +65,7 @@ const common = {
   version: z
     .custom<string | number>(
       (value) => (typeof value === 'string' && value !== '') || Number.isFinite(value),
-      'a text or a number that changes when the partitions’ content should',
+      'a text or a number that is changed when all partitions are to be filled anew',
     )
     .optional(),
   allowEmpty: trueOrFalse().optional(),
@@ -125,7 +125,11 @@ function withDefaults(given: z.infer<typeof sqlSettings>): SettingsResult<ReadSe
       windowOf(grid, given.start);
     } catch (error) {
       if (!(error instanceof KeyError)) throw error;
-      return { problems: [{ path: ['start'], message: `start is ${error.message}.` }] };
+      return {
+        problems: [
+          { path: ['start'], message: `start is ${error.given}, which ${error.problem}: expected ${error.expected}.` },
+        ],
+      };
     }
   }
   const attempts = given.retry?.attempts ?? DEFAULTS.retryAttempts;

@@ -3,7 +3,7 @@ import { type FileToRead, invalidPipeline } from './invalid-pipeline.js';
 import { readSqlSettings, type ReadSettings } from './settings.js';
 import type { ShapeProblem } from './shape.js';
 
-const MARKER = /^\s*--+[ \t]*repave[ \t]*:?[ \t]*$/i;
+const MARKER = /^\s*--+[ \t]*repave\s*:?\s*$/i;
 const COMMENT = /^\s*--/;
 
 /** Settings that stand inside another one, each with the one it belongs to. */

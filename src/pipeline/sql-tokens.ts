@@ -18,9 +18,10 @@ const NUMBER = /0[xX][\da-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|(?:\d[\d_]*(?:\.[\d_]
 const DOLLAR_TAG = /\$(?:[A-Za-z_\u0080-\uffff][A-Za-z0-9_\u0080-\uffff]*)?\$/y;
 const POSITIONAL = /\$\d+/y;
 const OPERATOR = /[~!@#^&|`?+\-*/%<>=]+/y;
-const PARAMETER = /:[A-Za-z_][A-Za-z0-9_]*/y;
+const PARAMETER = /:[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*/y;
 const QUOTED = /"(?:[^"]|"")*(?:"|$)/y;
 const PLAIN_STRING = /'(?:[^']|'')*(?:'|$)/y;
+const BIT_STRING = /'[^']*(?:'|$)/y;
 const ESCAPE_STRING = /'(?:[^'\\]|''|\\[^])*(?:'|\\?$)/y;
 /** A string goes on behind white space with a line break, by the rules of its first part. */
 const CONTINUATION = /(?:[ \t\f\v]|--[^\n\r]*)*[\n\r](?:[ \t\n\r\f\v]|--[^\n\r]*[\n\r])*(?=')/y;
@@ -86,10 +87,10 @@ export function sqlTokens(text: string): SqlToken[] {
       const number = match(NUMBER);
       const word = match(WORD);
       const operator = match(OPERATOR);
-      const prefix = /^(?:[ebxn]|u&)(?=')/i.exec(text.slice(at, at + 3))?.[0];
+      const prefix = /^(?:[ebx]|u&)(?=')/i.exec(text.slice(at, at + 3))?.[0];
       const quotedPrefix = /^u&(?=")/i.test(text.slice(at, at + 3));
       if (number) push('number', number.length);
-      else if (prefix) pushString(prefix.length, /^e$/i.test(prefix) ? ESCAPE_STRING : PLAIN_STRING);
+      else if (prefix) pushString(prefix.length, stringPattern(prefix));
       else if (quotedPrefix) push('quoted', 2 + (match(QUOTED, at + 2)?.length ?? 0));
       else if (word) push('word', word.length);
       else if (operator) push('operator', operatorLength(operator));
@@ -101,6 +102,11 @@ export function sqlTokens(text: string): SqlToken[] {
     }
   }
   return tokens;
+}
+
+function stringPattern(prefix: string): RegExp {
+  if (/^e$/i.test(prefix)) return ESCAPE_STRING;
+  return /^[bx]$/i.test(prefix) ? BIT_STRING : PLAIN_STRING;
 }
 
 /** Comments nest. */

@@ -19,7 +19,7 @@ export function cutToLimits(asked: readonly Span[], pipeline: Pipeline, limits: 
   const unfinished = current > newest ? overlaps(grid, asked, { from: current, to: current }) : [];
   const future = overlaps(grid, asked, { from: nextKey(grid, current) });
   const notes = [
-    said(grid, before, `before the pipeline’s start ${start}`),
+    said(grid, before, `before the pipeline's start ${start}`),
     said(grid, unfinished, `unfinished until ${windowOf(grid, current).end}`),
     said(grid, future, 'in the future'),
   ];

@@ -25,7 +25,7 @@ const MAX_LAST = 1_000_000;
 const someText = (expected: string): z.ZodCustom<string, string> => textThat(expected, (text) => text !== '');
 const key = someText('a key such as 2024-02-29');
 const pipeline = textThat(
-  'a pipeline’s name such as sales_summary, its path under pipelines/ without extension',
+  "a pipeline's name such as sales_summary, its path under pipelines/ without extension",
   (text) => /^[a-z0-9_]+(\/[a-z0-9_]+)*$/.test(text),
 );
 
