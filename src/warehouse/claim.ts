@@ -1,4 +1,5 @@
 import { Failure } from '../failure.js';
+import { abortable } from './abortable.js';
 import { ownerPrefix } from './attempt-name.js';
 import type { Database } from './database.js';
 import { endBackendsOfRun } from './end-backends.js';
@@ -65,7 +66,7 @@ export async function claim(session: Session, database: Database, request: FillR
           { retryAfterMs: 5_000 },
         );
       }
-      await endOlderAttempts(database, request);
+      await abortable(endOlderAttempts(database, request), request.signal);
     }
   }
 }

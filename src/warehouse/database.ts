@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { Failure } from '../failure.js';
+import { abortable } from './abortable.js';
 import { toFailure } from './errors.js';
 import { Session } from './session.js';
 
@@ -32,9 +33,13 @@ export class Database {
   /** The role's and database's own search path, before any session changed it. */
   searchPath = '';
   serverVersion = 0;
+  /** Such as `sales at db.example:5432`: never the user or the password. */
+  readonly place: string;
 
   constructor(url: string, options: DatabaseOptions) {
     const common = connectionConfig(url);
+    const { hostname, port, pathname } = new URL(url);
+    this.place = `${pathname.slice(1) || '(default)'} at ${hostname || 'localhost'}:${port || '5432'}`;
     this.#fills = new pg.Pool({ ...common, max: options.fills, application_name: 'repave' });
     this.#control = new pg.Pool({
       ...common,
@@ -58,26 +63,29 @@ export class Database {
       const result = await this.#control.query<Row>(text, [...values]);
       return result.rows;
     } catch (error) {
-      throw toFailure(error);
+      throw this.#placed(error);
     }
   }
 
-  /** A connection for one fill. Throws `DatabaseUnavailable` where none is to be had in time. */
-  async session(): Promise<Session> {
+  /**
+   * A connection for one fill. Throws `DatabaseUnavailable` where none is to be had in time, and the signal's reason at once
+   * where that is aborted meanwhile.
+   */
+  async session(signal: AbortSignal): Promise<Session> {
     try {
-      return new Session(await this.#fills.connect(), this);
+      const connecting = this.#fills.connect();
+      return new Session(await abortable(connecting, signal, (late) => late.release()), this);
     } catch (error) {
-      throw toFailure(error);
+      signal.throwIfAborted();
+      throw this.#placed(error);
     }
   }
 
-  /** A connection of the control pool, for a transaction of the ledger's own. */
-  async controlSession(): Promise<Session> {
-    try {
-      return new Session(await this.#control.connect(), this);
-    } catch (error) {
-      throw toFailure(error);
-    }
+  /** Says which database did not answer: a worker may hold several. */
+  #placed(error: unknown): Failure {
+    const failure = toFailure(error);
+    if (failure.type !== 'DatabaseUnavailable') return failure;
+    return new Failure(failure.type, `${this.place}: ${failure.message}`, failure.options);
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,35 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { abortable } from './abortable.js';
 import { ATTEMPT_PATTERN } from './attempt-name.js';
 import type { Database } from './database.js';
 import type { WindowLock } from './lock.js';
+import type { Backend } from './session.js';
+
+/** Milliseconds that an ended backend may take to go; one that computes looks at its interrupts now and then. */
+export const GONE_WAIT_MS = 20_000;
+/** Milliseconds between two looks whether it has gone. */
+export const LOOK_EVERY_MS = 50;
+/** Milliseconds in which the database must answer whoever cancels. */
+const ANSWER_MS = 3_000;
+
+/**
+ * Ends one backend in its transaction of that name, and returns once it has gone or the transaction has ended by itself.
+ * Rejects where the database does not answer in time, or the backend does not go.
+ */
+export async function endBackend(database: Database, { pid, startedAt, applicationName }: Backend): Promise<void> {
+  const until = Date.now() + GONE_WAIT_MS;
+  for (;;) {
+    const ended = database.query(
+      `SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity
+        WHERE pid = $1 AND backend_start = $2::pg_catalog.timestamptz AND application_name = $3`,
+      [pid, startedAt, applicationName],
+    );
+    const left = await abortable(ended, AbortSignal.timeout(ANSWER_MS));
+    if (left.length === 0) return;
+    if (Date.now() > until) throw new Error(`The backend ${pid} does not end`);
+    await delay(LOOK_EVERY_MS);
+  }
+}
 
 /**
  * Ends the backends of a run on any worker whose fence is at most `upTo`, as far as they log in as this role: the server

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../failure.js';
 import type { Database } from './database.js';
-import { endBackendsOfRun } from './end-backends.js';
+import { endBackendsOfRun, GONE_WAIT_MS, LOOK_EVERY_MS } from './end-backends.js';
 import type { FillOutcome } from './fill-request.js';
 
 /** One run's work on one partition. */
@@ -13,9 +13,6 @@ export interface RunPartition {
 
 const CLOSE_WAIT_MS = 300;
 const CLOSE_TRIES = 20;
-/** Milliseconds that ended backends may take to go; one that computes looks at its interrupts now and then. */
-const GONE_WAIT_MS = 20_000;
-const LOOK_EVERY_MS = 50;
 
 /**
  * Ends a run's work on a partition from wherever this is called: no attempt of it can claim or commit from now on, none of

@@ -87,17 +87,13 @@ const CLASSES: Readonly<Record<string, Meaning>> = {
 };
 
 /** Codes that node gives a socket or a name look-up. */
+const NEVER_MADE = new Set(['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'ENOENT']);
 const NETWORK = new Set([
-  'ECONNREFUSED',
+  ...NEVER_MADE,
   'ECONNRESET',
   'ECONNABORTED',
   'EPIPE',
   'ETIMEDOUT',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'ENOENT',
   'ERR_STREAM_PREMATURE_CLOSE',
   'ERR_STREAM_DESTROYED',
   'ERR_STREAM_WRITE_AFTER_END',
@@ -124,10 +120,7 @@ const NAMING_ROUTINES = new Set([
 export function toFailure(error: unknown, options: { readonly beforeRows?: boolean } = {}): Failure {
   if (error instanceof Failure) return error;
   if (error instanceof pg.DatabaseError) return fromServer(error, options.beforeRows ?? false);
-  if (isLostConnection(error)) {
-    const code = codeOf(error);
-    return new Failure('DatabaseUnavailable', `The connection to the database was lost${code ? ` (${code})` : ''}.`);
-  }
+  if (isLostConnection(error)) return new Failure('DatabaseUnavailable', describeLoss(error));
   return new Failure(
     'Unexpected',
     `${describeThrown(error)}. This is a defect of Repave or of a library: please report it.`,
@@ -196,6 +189,15 @@ function isLostConnection(error: unknown): boolean {
     /reading 'stream'/.test(message) ||
     /Client was closed and is not queryable/.test(message)
   );
+}
+
+function describeLoss(error: unknown): string {
+  const message = error instanceof Error ? error.message : '';
+  if (/^timeout exceeded/.test(message))
+    return 'No connection came free in time: all that this worker may open are in use.';
+  const code = codeOf(error);
+  const unmade = NEVER_MADE.has(code ?? '') || /connection timeout$|^timeout expired/.test(message);
+  return `The connection to the database ${unmade ? 'could not be made' : 'was lost'}${code ? ` (${code})` : ''}.`;
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -1,5 +1,6 @@
 import { FAILURES } from '../contract.js';
 import { Failure } from '../failure.js';
+import { abortable } from './abortable.js';
 import { claim, countFault } from './claim.js';
 import type { Database } from './database.js';
 import { toFailure } from './errors.js';
@@ -36,7 +37,7 @@ export async function fill(database: Database, request: FillRequest): Promise<Fi
   try {
     signal.throwIfAborted();
     request.onStep?.('claim', 0);
-    await refuseOtherLedger(database, request);
+    await abortable(refuseOtherLedger(database, request), signal);
     const claimed = await withSession(database, signal, (session) => claim(session, database, request));
     fence = claimed.fence;
     return await fillAs(database, request, fence, signal);

@@ -4,6 +4,7 @@ import type { Pipeline } from '../pipeline/pipeline.js';
 import type { Database } from './database.js';
 import { toFailure } from './errors.js';
 import { quoted, quotedTable } from './identifier.js';
+import { identify } from './transaction.js';
 import { withSession } from './with-session.js';
 
 interface Migration {
@@ -76,6 +77,8 @@ export async function migrate(database: Database): Promise<string[]> {
   try {
     return await withSession(database, new AbortController().signal, async (session) => {
       await session.query('BEGIN');
+      // From here on a long migration, or a wait for the lock, is told apart from a connection that is dead.
+      await identify(session, 'repave migrate');
       await session.query(`SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)`);
       await session.query('SELECT pg_catalog.pg_advisory_xact_lock($1::pg_catalog.int8)', [REGISTRY_LOCK]);
       const schema = await session.rows(`SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'repave'`);

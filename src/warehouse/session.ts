@@ -2,12 +2,14 @@ import pg from 'pg';
 import type { Readable } from 'node:stream';
 import { pipeline as pipe } from 'node:stream/promises';
 import { from as copyFrom } from 'pg-copy-streams';
+import { abortable } from './abortable.js';
 import type { Database } from './database.js';
 import { Describe, type DescribedColumn } from './describe-statement.js';
+import { endBackend } from './end-backends.js';
 import { Watchdog } from './watchdog.js';
 
-/** Milliseconds a cancelled statement may take to end before its backend and socket are ended. */
-const CANCEL_GRACE_MS = 5_000;
+/** Milliseconds a statement may take to end once it is cancelled and its backend, where that is known, has gone. */
+const SETTLE_MS = 1_000;
 
 /** The backend behind a session, as SQL in its own transaction names it: through a pooler the driver's number is not it. */
 export interface Backend {
@@ -28,10 +30,10 @@ export class Session {
   /** The first thing that went wrong with the connection; a backend ended between two statements says its SQLSTATE only here. */
   #lost: Error | undefined;
   #broken = false;
-  #busy = false;
+  #running: Promise<unknown> | undefined;
   #released = false;
   #cancelled = false;
-  /** Known once the pins are set. */
+  /** Known once its transaction has begun and is named. */
   backend: Backend | undefined;
 
   constructor(client: pg.PoolClient, database: Database) {
@@ -75,50 +77,42 @@ export class Session {
   async #run<T>(statement: () => Promise<T>): Promise<T> {
     if (this.#lost) throw this.#lost;
     if (this.#cancelled) throw new Error('The session was cancelled');
-    this.#busy = true;
     const watchdog = new Watchdog(
       this.#database,
       () => this.backend,
       (reason) => this.destroy(reason),
     );
     try {
-      return await statement();
+      const running = statement();
+      this.#running = running;
+      return await running;
     } catch (error) {
       if (!(error instanceof pg.DatabaseError)) this.#broken = true;
       // The connection's own error names the cause; the statement's says only that the connection is gone.
       throw error instanceof pg.DatabaseError ? error : (this.#lost ?? error);
     } finally {
       watchdog.stop();
-      this.#busy = false;
+      this.#running = undefined;
     }
   }
 
   /**
-   * Ends the statement that runs now on the server, and no other session's: resolves once it is asked for. The statement
-   * rejects; where it does not in time, or waits for us in a COPY, backend and socket are ended.
+   * Ends this session: its backend, so that no query of it runs and no lock of it is held when this resolves, and then its
+   * statement, which rejects. Ended and not cancelled, since a COPY that waits for us hears no cancel, and a cancel that
+   * comes late would hit another statement. A session whose backend is not known yet holds nothing. Never throws: a backend
+   * that cannot be reached from here is `endFill`'s to end.
    */
   async cancel(): Promise<void> {
     this.#cancelled = true;
     this.#broken = true;
-    if (!this.#busy || this.#released) return;
-    const backend = this.backend;
-    const timer = setTimeout(() => {
-      this.destroy(new Error('The connection was closed, since the statement did not end when cancelled'));
-    }, CANCEL_GRACE_MS);
-    timer.unref();
-    if (!backend) {
-      this.destroy(new Error('The connection was closed by a cancel'));
-      return;
-    }
+    if (this.#released) return;
     try {
-      await this.#database.query(
-        `SELECT pg_catalog.pg_cancel_backend(pid) FROM pg_catalog.pg_stat_activity
-          WHERE pid = $1 AND backend_start = $2::pg_catalog.timestamptz AND application_name = $3`,
-        [backend.pid, backend.startedAt, backend.applicationName],
-      );
+      if (this.backend) await endBackend(this.#database, this.backend);
+      await abortable(Promise.resolve(this.#running), AbortSignal.timeout(SETTLE_MS));
     } catch {
-      this.destroy(new Error('The connection was closed, since its statement could not be cancelled'));
+      // The statement's own failure, or none of it, in time.
     }
+    if (this.#running) this.destroy(new Error('The connection was closed by a cancel'));
   }
 
   /** Closes the socket now: the statement that waits rejects, and the server rolls back. */
@@ -132,9 +126,9 @@ export class Session {
 
   /** Rolls back where the connection can still say so. Never throws: a connection that cannot is closed by `release`. */
   async rollback(): Promise<void> {
-    if (this.#lost || this.#released) return;
+    if (this.#lost || this.#cancelled || this.#released) return;
     try {
-      await this.#client.query('ROLLBACK');
+      await this.query('ROLLBACK');
     } catch {
       this.#broken = true;
     }

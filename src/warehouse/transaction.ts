@@ -54,6 +54,18 @@ export async function begin(session: Session, database: Database, pins: Pins): P
   } satisfies Backend;
 }
 
+/** Names the transaction that has begun, and learns its backend: from here on a long statement is told from a dead connection. */
+export async function identify(session: Session, applicationName: string): Promise<void> {
+  const [backend] = await session.rows<{ pid: number; started: string }>(
+    `SELECT me.pid, me.backend_start::pg_catalog.text AS started
+       FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid()) me,
+            (SELECT pg_catalog.set_config('application_name', $1, true)) named`,
+    [applicationName],
+  );
+  if (!backend) throw new Error('Connection terminated: the backend does not see itself');
+  session.backend = { pid: backend.pid, startedAt: backend.started, applicationName };
+}
+
 /** pg_catalog first and temporary tables last, whatever is between: nobody's object stands in for a built-in or a source. */
 export function pinnedPath(own: string): string {
   return ['pg_catalog', own.trim(), 'pg_temp'].filter((part) => part !== '').join(', ');

@@ -1,8 +1,14 @@
+import { Failure } from '../failure.js';
 import type { Database } from './database.js';
 import type { Backend } from './session.js';
 
 /** Looks that must agree before a connection is given up: one may fall between two statements. */
 const AGREEING_LOOKS = 2;
+/**
+ * Looks in vain before it is given up: its backend is not known yet, while all that is sent then is answered in
+ * milliseconds, or the database does not answer the control pool either.
+ */
+const BLIND_LOOKS = 4;
 
 /**
  * Watches the backend of a statement that has not answered, from the control pool. A connection whose packets are dropped
@@ -11,7 +17,8 @@ const AGREEING_LOOKS = 2;
  */
 export class Watchdog {
   readonly #timer: NodeJS.Timeout;
-  #suspicions = 0;
+  #idle = 0;
+  #blind = 0;
   #looking = false;
 
   constructor(
@@ -29,24 +36,37 @@ export class Watchdog {
 
   async #look(): Promise<void> {
     const backend = this.backend();
-    if (!backend || this.#looking) return;
+    if (!backend || this.#looking) {
+      this.#sawNothing();
+      return;
+    }
     this.#looking = true;
     try {
-      const [seen] = await this.database.query<{ waits: boolean }>(
-        // While a COPY runs the state is active, and the wait event says who waits for whom.
+      const [seen] = await this.database.query<{ waits: boolean | null }>(
+        // While a COPY runs the state is active. Under another name the transaction has ended, and a pooler may have handed
+        // the backend on.
         `SELECT state LIKE 'idle%' AS waits FROM pg_catalog.pg_stat_activity
-          WHERE pid = $1 AND backend_start = $2::pg_catalog.timestamptz`,
-        [backend.pid, backend.startedAt],
+          WHERE pid = $1 AND backend_start = $2::pg_catalog.timestamptz AND application_name = $3`,
+        [backend.pid, backend.startedAt, backend.applicationName],
       );
-      this.#suspicions = !seen || seen.waits ? this.#suspicions + 1 : 0;
-    } catch {
-      this.#suspicions += 1;
+      this.#blind = 0;
+      this.#idle = !seen || seen.waits ? this.#idle + 1 : 0;
+      if (this.#idle >= AGREEING_LOOKS) this.#end('its backend no longer works on the statement');
+    } catch (error) {
+      // A server that answers with an error, such as too many connections, says nothing against the backend.
+      if (!(error instanceof Failure) || error.options.sqlstate === undefined) this.#sawNothing();
     } finally {
       this.#looking = false;
     }
-    if (this.#suspicions >= AGREEING_LOOKS) {
-      this.stop();
-      this.giveUp(new Error('The connection was closed, since its backend no longer works on the statement'));
-    }
+  }
+
+  #sawNothing(): void {
+    this.#blind += 1;
+    if (this.#blind >= BLIND_LOOKS) this.#end('neither its statement nor a question about it was answered');
+  }
+
+  #end(why: string): void {
+    this.stop();
+    this.giveUp(new Error(`The connection was closed, since ${why}`));
   }
 }
