@@ -74,6 +74,9 @@ const common = {
   ).optional(),
 };
 
+/** The settings of a SQL file's header. */
+export const SETTING_NAMES: readonly string[] = Object.keys(common);
+
 const sqlSettings = exactObject('setting', 'settings, each on a line of its own', common);
 const typescriptSettings = exactObject('setting', 'an object of settings', {
   ...common,

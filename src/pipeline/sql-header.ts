@@ -1,6 +1,7 @@
 import { isMap, isScalar, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import { type FileToRead, invalidPipeline } from './invalid-pipeline.js';
-import { readSqlSettings, type ReadSettings } from './settings.js';
+import { nearestNames } from './nearest-name.js';
+import { readSqlSettings, type ReadSettings, SETTING_NAMES } from './settings.js';
 import type { ShapeProblem } from './shape.js';
 
 const MARKER = /^\s*--+[ \t]*repave\s*:?\s*$/i;
@@ -28,7 +29,7 @@ export interface SqlFile {
 
 /**
  * Reads the header of a SQL file: YAML in the leading `--` lines behind the line `-- repave`, up to the first line that is
- * no comment. Throws `InvalidPipeline` with the file's line for what is missing, unknown or of another form.
+ * no comment. Lines of prose in it are passed over. Throws `InvalidPipeline` with the file's line for what is missing, unknown or of another form.
  */
 export function readSqlFile(file: FileToRead, content: string): SqlFile {
   const lines = content.replace(/^\uFEFF/, '').split('\n');
@@ -38,8 +39,18 @@ export function readSqlFile(file: FileToRead, content: string): SqlFile {
   let end = marker + 1;
   while (COMMENT.test(lines[end] ?? '')) end++;
   const yaml = lines.slice(marker + 1, end).map((line) => line.replace(/^\s*--[ \t]?/, '').replace(/\r$/, ''));
-  const settings = readHeader(file, yaml.join('\n'), marker + 2);
+  const settings = readHeader(file, yaml.map(proseAsComment).join('\n'), marker + 2);
   return { settings, query: lines.slice(end).join('\n'), queryLine: end + 1 };
+}
+
+/**
+ * Formatters remove the empty line between the header and a comment below it, and break long comments. So a line that sets
+ * nothing is a comment, but not where its first word may be a setting that lacks its colon.
+ */
+function proseAsComment(line: string): string {
+  const [firstWord = ''] = /^[^\s:]+/.exec(line) ?? [];
+  const isYaml = line === '' || /^[\s\]}[{#,"'&*!|>%@?-]/.test(line) || /^\w+\s*:/.test(line);
+  return isYaml || nearestNames(firstWord, SETTING_NAMES).length > 0 ? line : `# ${line}`;
 }
 
 function readHeader(file: FileToRead, yaml: string, firstLine: number): ReadSettings {
@@ -51,7 +62,7 @@ function readHeader(file: FileToRead, yaml: string, firstLine: number): ReadSett
     throw invalidPipeline(
       file,
       lineOf(problem.pos[0]),
-      `the header is not YAML: ${problem.message}. Put an empty line between the header and comments that follow it.`,
+      `the header is not YAML: ${problem.message}. Comments in it begin with #, as in \`-- # a comment\`.`,
     );
   }
   if (!isMap(document.contents)) {

@@ -97,6 +97,17 @@ describe('SQL pipeline: what is read', () => {
     }
   });
 
+  it('passes over prose in the header, as formatters leave it there, and reads the settings behind it', async () => {
+    const pipeline = await withSettings(
+      '# by day',
+      'Sales by day, without returns.',
+      'hour|day; zone: UTC unless given',
+      '',
+      'lookback: 2',
+    );
+    assert.equal(pipeline.lookback, 2);
+  });
+
   it('reads a year as a key, not as a number', async () => {
     const pipeline = await read(
       '-- repave\n-- target: t\n-- partition: { column: d, by: year }\n-- start: 1997\nSELECT 1',
@@ -221,7 +232,9 @@ describe('SQL pipeline: a header that is wrong', () => {
     ['rows in SQL', () => withSettings('columns: [a]'), /:4: unknown setting "columns"/],
     ['an unknown nested setting', () => read('-- repave\n-- target: t\n-- partition: { column: d, by: day, zon: UTC }\nSELECT 1'), /:3: unknown setting "zon"\. Did you mean zone\? There are: column, by, zone\.$/],
     ['flattened indentation', () => read('-- repave\n-- target: t\n-- partition:\n-- column: d\n-- by: day\nSELECT 1'), /If a formatter removed the indentation, write it on one line: partition: \{ column: …, by: … \}/],
-    ['a comment for people in the header', () => withSettings('These are the rows'), /:4: the header is not YAML: .* Put an empty line between/],
+    ['a setting without its colon', () => withSettings('timeout 90s'), /:4: the header is not YAML: .* Comments in it begin with #/],
+    ['a misspelt setting without its colon', () => withSettings('timout 90s'), /:4: the header is not YAML/],
+    ['prose that looks like a setting', () => withSettings('Note: these are the rows'), /:4: unknown setting "Note"/],
     ['a setting twice', () => withSettings('target: u'), /:4: the header is not YAML: Map keys must be unique/],
     ['a unit there is not', () => read('-- repave\n-- target: t\n-- partition: { column: d, by: fortnight }\nSELECT 1'), /:3: partition\.by is "fortnight": expected one of hour, day, week, month, quarter, year\./],
     ['a zone there is not', () => read('-- repave\n-- target: t\n-- partition: { column: d, by: day, zone: Mars }\nSELECT 1'), /partition\.zone is "Mars": expected an IANA time zone such as/],
