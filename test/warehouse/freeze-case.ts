@@ -1,0 +1,260 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import type { Pipeline } from '../../src/pipeline/pipeline.js';
+import { openDatabase, type Database } from '../../src/warehouse/database.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { fillRequest, fills, ledgerRows, openFills, sqlPipeline, typescriptPipeline } from '../support/fill.js';
+import { type BrokenVariant, rewriteFor } from './broken-variants.js';
+import { type End, type Point, SteeredFill } from './steered-fill.js';
+
+export type PipelineKind = Pipeline['kind'];
+
+/** Rows of the window before any fill, and in the source when attempt 1 and attempt 2 read it: told apart by number and text. */
+const ROWS = { old: 3, first: 4, second: 5 } as const;
+type Version = keyof typeof ROWS;
+
+/** The advisory lock at which a source row waits while its day is in `gate`. */
+const GATE = 77;
+
+/** Where attempt 1 stops: a point of its statements, or a place in its source. */
+export type FreezePoint = Point | 'in insert' | 'in source';
+
+/** One place of the freeze matrix. */
+export interface FreezeCase {
+  readonly kind: PipelineKind;
+  /** Where attempt 1 is frozen. */
+  readonly first: FreezePoint;
+  /** How far attempt 2 comes before attempt 1 goes on: to its end, or to here. */
+  readonly second?: Point;
+}
+
+/** A database with a target, a source and two workers, on which the cases of the matrix are run, each in a partition of its own. */
+export class FreezeBench {
+  #day = 0;
+
+  private constructor(
+    private readonly test: TestDatabase,
+    private readonly workers: readonly [Database, Database],
+    private readonly reader: pg.Client,
+    private readonly gateHolder: pg.Client,
+  ) {}
+
+  static async open(): Promise<FreezeBench> {
+    const test = await createTestDatabase();
+    await test.sql(`
+      CREATE TABLE target (day date NOT NULL, value text NOT NULL);
+      CREATE TABLE source (day date NOT NULL, number int NOT NULL, value text NOT NULL);
+      CREATE TABLE gate (day date PRIMARY KEY);
+      CREATE FUNCTION passes(row_day date, number int) RETURNS boolean LANGUAGE plpgsql AS $$
+      BEGIN
+        IF number = 2 AND EXISTS (SELECT FROM gate WHERE day = row_day) THEN
+          PERFORM pg_advisory_xact_lock_shared(${GATE});
+        END IF;
+        RETURN true;
+      END $$;`);
+    const connected = async (): Promise<pg.Client> => {
+      const client = new pg.Client({ connectionString: test.url });
+      await client.connect();
+      return client;
+    };
+    const worker = (): Promise<Database> => openDatabase(test.url, { fills: 2 });
+    return new FreezeBench(test, [await worker(), await worker()], await connected(), await connected());
+  }
+
+  async close(): Promise<void> {
+    for (const worker of this.workers) await worker.close();
+    await this.reader.end();
+    await this.gateHolder.end();
+    await this.test.drop();
+  }
+
+  /** Runs one case and returns what it broke of what is promised; empty where all held. */
+  async violations({ kind, first, second }: FreezeCase, variant?: BrokenVariant): Promise<string[]> {
+    const key = new Date(Date.UTC(2020, 0, ++this.#day)).toISOString().slice(0, 10);
+    const run = randomUUID();
+    await this.test.sql(`INSERT INTO target SELECT $1, 'old ' || n FROM generate_series(1, ${ROWS.old}) n`, [key]);
+    await this.#offer(key, 'first');
+    const source = new StallingSource(first === 'in source');
+    const pipeline = kind === 'sql' ? sqlPipeline(QUERY) : typescriptPipeline(() => source.rows(key));
+    const rewrite = (): ReturnType<typeof rewriteFor> | undefined => variant && rewriteFor(variant);
+    const seen = new Reader(this.reader, key);
+    const watching = seen.watch();
+    const found: string[] = [];
+    try {
+      if (first === 'in insert') await this.#closeGate(key);
+      const stops = first === 'in insert' || first === 'in source' ? [] : [first];
+      const one = new SteeredFill(
+        this.test,
+        this.workers[0],
+        fillRequest(pipeline, { key, run, attempt: 1 }),
+        stops,
+        rewrite(),
+      );
+      if (first === 'in source') await source.stalled;
+      else
+        assert.equal(
+          await one.rest(),
+          first === 'in insert' ? 'blocked' : 'stopped',
+          `attempt 1 never came to ${first}`,
+        );
+      await this.test.sql('DELETE FROM gate WHERE day = $1', [key]);
+      await this.#offer(key, 'second');
+      source.version = 'second';
+
+      const two = new SteeredFill(
+        this.test,
+        this.workers[1],
+        fillRequest(pipeline, { key, run, attempt: 2 }),
+        second ? [second] : [],
+        rewrite(),
+      );
+      if (second) await two.rest();
+      else await two.end();
+      if (first === 'in insert') await this.gateHolder.query('SELECT pg_advisory_unlock_all()');
+      // What it has not claimed it has not begun: until then attempt 1 is the newest.
+      const mayCommit = first === 'in commit' || !two.claimed;
+      source.goOn();
+      one.release();
+      await one.rest();
+      two.release();
+      const ends = [await one.end(), await two.end()] as const;
+      found.push(...(await this.#judge(key, run, ends, mayCommit)));
+    } finally {
+      await this.gateHolder.query('SELECT pg_advisory_unlock_all()');
+      source.goOn();
+      seen.stop();
+      await watching;
+    }
+    found.push(...seen.violations());
+    return found;
+  }
+
+  /** What holds at the end, whatever happened: one copy, one current row in the ledger, and each attempt told the truth. */
+  async #judge(key: string, run: string, [one, two]: readonly [End, End], firstMayCommit: boolean): Promise<string[]> {
+    const entries = await fills(this.test, 'target', key);
+    const current = (await ledgerRows(this.test)).filter((row) => row.key === key);
+    const rows = await this.test.sql<{ value: string }>('SELECT value FROM target WHERE day = $1', [key]);
+    const values = rows.map(({ value }) => value);
+    const [entry] = entries;
+    if (!entry || entries.length > 1) return [`${entries.length} committed fills of one run`];
+    const stands = entry.attempt === 1 ? 'first' : 'second';
+    const found: string[] = [];
+    const check = (holds: boolean, otherwise: string): void => {
+      if (!holds) found.push(otherwise);
+    };
+    check(stands === 'second' || firstMayCommit, 'attempt 1 committed after attempt 2 had begun');
+    check(version(values) === stands, `the fill is the ${stands} attempt’s, and ${describe(values)} stand`);
+    check(entry.inserted === ROWS[stands], `the ledger says ${entry.inserted} rows`);
+    check(current.length === 1 && current[0]?.outcome === 'filled', 'the ledger has not one current row');
+    check(current[0]?.fence === entry.fence && current[0].rows === entry.inserted, 'the current row is not the fill’s');
+    check(two.value !== undefined, `attempt 2 failed: ${two.failure?.type}: ${two.failure?.message}`);
+    check(two.value?.fence === entry.fence, 'attempt 2 was told another fill');
+    check(two.value?.found === (stands === 'first'), 'attempt 2 was not told whose fill it is');
+    if (one.value) {
+      check(one.value.fence === entry.fence, 'attempt 1 was told another fill');
+      check(one.value.found === (stands === 'second'), 'attempt 1 was not told whose fill it is');
+    } else {
+      check(stands === 'second', 'attempt 1 committed and was told that it failed');
+      // An attempt whose backend a newer one has ended sees a lost connection.
+      check(
+        one.failure?.type === 'StaleAttempt' || one.failure?.type === 'DatabaseUnavailable',
+        `attempt 1 failed as ${one.failure?.type}: ${one.failure?.message}`,
+      );
+    }
+    check((await openFills(this.test, run)) === 0, 'a session of the run is left in a transaction');
+    return found;
+  }
+
+  async #offer(key: string, of: 'first' | 'second'): Promise<void> {
+    await this.test.sql('DELETE FROM source WHERE day = $1', [key]);
+    await this.test.sql(`INSERT INTO source SELECT $1, n, $2 || ' ' || n FROM generate_series(1, $3::int) n`, [
+      key,
+      of,
+      ROWS[of],
+    ]);
+  }
+
+  async #closeGate(key: string): Promise<void> {
+    await this.gateHolder.query('SELECT pg_advisory_lock($1)', [GATE]);
+    await this.test.sql('INSERT INTO gate VALUES ($1)', [key]);
+  }
+}
+
+const QUERY = 'SELECT day, value FROM source WHERE day >= :date AND day < :end_date AND passes(day, number)';
+
+/** Which version's rows these are, once each; undefined for any other set. */
+function version(rows: readonly string[]): Version | undefined {
+  const sorted = rows.toSorted().join();
+  return (Object.keys(ROWS) as Version[]).find(
+    (name) => sorted === Array.from({ length: ROWS[name] }, (_, i) => `${name} ${i + 1}`).join(),
+  );
+}
+
+function describe(rows: readonly string[]): string {
+  return `${rows.length} rows (${rows.toSorted().join(', ')})`;
+}
+
+/** The source of the TypeScript pipeline: the first who reads it may be held after a row. */
+class StallingSource {
+  version: 'first' | 'second' = 'first';
+  readonly stalled: Promise<void>;
+  #arrive!: () => void;
+  readonly #gate: Promise<void>;
+  goOn!: () => void;
+  #stalls: boolean;
+
+  constructor(stalls: boolean) {
+    this.#stalls = stalls;
+    this.stalled = new Promise((resolve) => (this.#arrive = resolve));
+    this.#gate = new Promise((resolve) => (this.goOn = resolve));
+  }
+
+  async *rows(day: string): AsyncGenerator<{ day: string; value: string }> {
+    const { version: mine } = this;
+    for (let n = 1; n <= ROWS[mine]; n++) {
+      if (n === 2 && this.#stalls) {
+        this.#stalls = false;
+        this.#arrive();
+        await this.#gate;
+      }
+      yield { day, value: `${mine} ${n}` };
+    }
+  }
+}
+
+/** Reads one window again and again, each time in a statement of its own. */
+class Reader {
+  readonly #states: string[] = [];
+  #stopped = false;
+  #reads = 0;
+
+  constructor(
+    private readonly client: pg.Client,
+    private readonly key: string,
+  ) {}
+
+  async watch(): Promise<void> {
+    // Once more after the stop, so that the end is seen.
+    for (let last = false; !last;) {
+      last = this.#stopped;
+      const { rows } = await this.client.query<{ value: string }>('SELECT value FROM target WHERE day = $1', [
+        this.key,
+      ]);
+      const values = rows.map(({ value }) => value);
+      const state = version(values) ?? describe(values);
+      if (this.#states.at(-1) !== state) this.#states.push(state);
+      this.#reads += 1;
+    }
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  violations(): string[] {
+    const allowed = ['old', 'old,first', 'old,second', 'old,first,second'];
+    if (this.#reads < 3) return [`the reader read only ${this.#reads} times`];
+    return allowed.includes(this.#states.join()) ? [] : [`a reader saw ${this.#states.join(' → ')}`];
+  }
+}
