@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createProgram } from '../../src/cli/program.js';
+import { document, makeProject, repave, SALES_SUMMARY } from './repave.js';
+
+/** Nothing listens there. */
+const NOBODY = 'postgres://somebody:s3cret@127.0.0.1:1/nowhere';
+
+describe('repave', function () {
+  this.timeout(120_000);
+  let project: string;
+  before(() => (project = makeProject({ 'pipelines/sales_summary.sql': SALES_SUMMARY })));
+  after(() => rmSync(project, { recursive: true, force: true }));
+
+  it('says how, on standard output, with 0', async () => {
+    const help = await repave(project, ['--help']);
+    assert.equal(help.code, 0);
+    assert.match(help.stdout, /^ {2}\$ repave plan .*\n {2}\$ repave backfill /);
+    assert.match(help.stdout, /Exit codes: 0 done/);
+    assert.equal(help.stderr, '');
+  });
+
+  it('says its version', async () => {
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+      version: string;
+    };
+    assert.deepEqual(await repave(project, ['--version']), { code: 0, stdout: `${version}\n`, stderr: '' });
+  });
+
+  it('has the commands there are to be, each with examples that lead its help', () => {
+    const commands = createProgram().commands.filter((command) => command.name() !== 'help');
+    assert.deepEqual(
+      commands.map((command) => command.name()).sort(),
+      [
+        ...['backfill', 'cancel', 'check', 'demo', 'dev', 'doctor', 'history', 'init', 'migrate', 'pipelines', 'plan'],
+        ...['status', 'temporal', 'watch', 'worker'],
+      ].sort(),
+    );
+    for (const command of commands) {
+      let text = '';
+      command.configureOutput({ writeOut: (part) => (text += part) }).outputHelp();
+      assert.match(text, /^ {2}\$ .*repave /, command.name());
+      assert.ok(text.includes(`repave ${command.name()}`), command.name());
+    }
+  });
+
+  const refused: readonly (readonly [string, readonly string[], RegExp])[] = [
+    ['an unknown command, with the nearest', ['pln', 'sales_summary'], /unknown command 'pln'.*Did you mean plan/s],
+    [
+      'an unknown flag, with the nearest',
+      ['plan', 'sales_summary', '--form', '1997-01-01'],
+      /--form.*Did you mean --from/s,
+    ],
+    ['a missing argument', ['plan'], /missing required argument 'pipeline'/],
+    ['a number that is none', ['backfill', 'sales_summary', '--last', 'ten'], /--last.*whole number/],
+    ['an unknown pipeline, with the nearest', ['plan', 'sales_sumary', '--last', '1'], /sales_summary/],
+    ['an unknown state', ['plan', 'sales_summary', '--only', 'broken'], /broken.*missing/s],
+    ['a range and keys at once', ['plan', 'sales_summary', '1997-01-01', '--last', '3'], /keys and last/],
+    ['a day that does not exist', ['plan', 'sales_summary', '--from', '1997-02-30'], /1997-02-30/],
+    ['a range the wrong way round', ['plan', 'sales_summary', '1997-02-03..1997-02-01'], /1997-02-03.*1997-02-01/s],
+    ['no partitions named', ['backfill', 'sales_summary'], /no partitions are named/],
+    [
+      'a concurrency beyond the limit',
+      ['backfill', 'sales_summary', '--last', '1', '--concurrency', '101'],
+      /concurrency.*100/s,
+    ],
+    ['grants for nobody', ['migrate', '--apply-grants'], /--role/],
+    ['no database named', ['status'], /DATABASE_URL/],
+  ];
+  for (const [what, words, expected] of refused) {
+    it(`refuses ${what}, with 2, and as JSON where asked`, async () => {
+      const [plain, json] = await Promise.all([repave(project, words), repave(project, [...words, '--json'])]);
+      assert.equal(plain.code, 2, plain.stderr);
+      assert.equal(plain.stdout, '');
+      assert.match(plain.stderr, expected);
+      assert.equal(json.code, 2);
+      const { version, error } = document<{ version: number; error: { type: string; message: string } }>(json);
+      assert.equal(version, 1);
+      assert.match(error.type, /^(InvalidInput|UnknownPipeline)$/);
+      assert.match(error.message, expected);
+    });
+  }
+
+  it('refuses a wrong key as such even where no database answers', async () => {
+    const { code } = await repave(project, ['plan', 'sales_summary', '--from', '1997-02-30'], { DATABASE_URL: NOBODY });
+    assert.equal(code, 2);
+  });
+
+  for (const words of [
+    ['plan', 'sales_summary', '--last', '3'],
+    ['status'],
+    ['migrate'],
+    ['history', 'sales_summary', '1997-01-01'],
+  ]) {
+    it(`ends \`${words.join(' ')}\` with 3 where the database cannot be reached, and keeps the password to itself`, async () => {
+      const ended = await repave(project, [...words, '--json'], { DATABASE_URL: NOBODY });
+      assert.equal(ended.code, 3, ended.stderr);
+      assert.equal(document<{ error: { type: string } }>(ended).error.type, 'DatabaseUnavailable');
+      assert.doesNotMatch(ended.stdout + ended.stderr, /s3cret/);
+    });
+  }
+
+  it('ends with 3 where Temporal cannot be reached', async () => {
+    const ended = await repave(project, ['backfill', 'sales_summary', '--last', '1', '--address', '127.0.0.1:1']);
+    assert.equal(ended.code, 3, ended.stderr);
+    assert.match(ended.stderr, /127\.0\.0\.1:1/);
+  });
+
+  it('lists pipelines by their files alone, and says which cannot be read', async () => {
+    const { code, stdout } = await repave(project, ['pipelines']);
+    assert.equal(code, 0);
+    assert.equal(
+      stdout,
+      'pipeline\tkind\ttarget\tcolumn\tby\tzone\tstart\nsales_summary\tsql\tsales_summary\tsale_date\tday\tUTC\t1997-01-01\n',
+    );
+    writeFileSync(join(project, 'pipelines/broken.sql'), '-- repave\n-- target: nothing\nSELECT 1\n');
+    try {
+      const ended = await repave(project, ['pipelines', '--json']);
+      assert.equal(ended.code, 1);
+      const { pipelines, broken } = document<{ pipelines: { name: string }[]; broken: { name: string }[] }>(ended);
+      assert.deepEqual(
+        [pipelines.map(({ name }) => name), broken.map(({ name }) => name)],
+        [['sales_summary'], ['broken']],
+      );
+    } finally {
+      rmSync(join(project, 'pipelines/broken.sql'));
+    }
+  });
+
+  it('lays a project’s first files, which are right, and overwrites none', async () => {
+    const empty = makeProject();
+    try {
+      mkdirSync(join(empty, 'shop'));
+      writeFileSync(join(empty, 'shop/.env.example'), 'MINE=1\n');
+      const first = await repave(empty, ['init', 'shop', '--json']);
+      assert.equal(first.code, 0);
+      const { written, kept } = document<{ written: string[]; kept: string[] }>(first);
+      assert.deepEqual([written, kept], [['pipelines/example.sql'], ['.env.example']]);
+      assert.equal(readFileSync(join(empty, 'shop/.env.example'), 'utf8'), 'MINE=1\n');
+      const again = document<{ written: string[] }>(await repave(empty, ['init', 'shop', '--json']));
+      assert.deepEqual(again.written, []);
+      assert.equal((await repave(join(empty, 'shop'), ['pipelines'])).code, 0);
+    } finally {
+      rmSync(empty, { recursive: true, force: true });
+    }
+  });
+});
