@@ -3,7 +3,7 @@ import { Failure } from '../failure.js';
 import type { CheckOutcome } from './fill-request.js';
 import { quoted, quotedList } from './identifier.js';
 import type { Session } from './session.js';
-import type { Target } from './target.js';
+import { rowsWritten, type Target } from './target.js';
 
 /** A window in SQL: the condition on the partition column, and its two bounds as bound values $1 and $2. */
 export interface WindowCondition {
@@ -15,6 +15,8 @@ export interface WindowCondition {
 export interface WindowCount {
   /** Rows that stand in the window now. */
   readonly inside: number;
+  /** Rows that the fill's transaction has inserted into the target or changed there, in the window and elsewhere. */
+  readonly written: number;
   readonly checks: readonly CheckOutcome[];
 }
 
@@ -44,14 +46,16 @@ export async function countWindow(
     (column, i) => `, pg_catalog.count(*) FILTER (WHERE ${quoted(column)} IS NULL)::pg_catalog.float8 AS null_${i}`,
   );
   const [counted] = await session.rows<Record<string, number>>(
-    `SELECT pg_catalog.count(*)::pg_catalog.float8 AS inside${nulls.join('')} FROM ${window.table} WHERE ${window.condition}`,
-    window.values,
+    `SELECT pg_catalog.count(*)::pg_catalog.float8 AS inside, ${rowsWritten('pg_catalog.unnest($3::pg_catalog.oid[])')} AS written${nulls.join('')}
+       FROM ${window.table} WHERE ${window.condition}`,
+    [...window.values, target.tree],
   );
   const inside = counted?.inside ?? 0;
+  const written = (counted?.written ?? 0) - target.writtenBefore;
   const nullCounts = new Map(nullable.map((column, i) => [column, counted?.[`null_${i}`] ?? 0]));
   const checks: CheckOutcome[] = [];
   for (const check of pipeline.checks) checks.push(await judge(check, inside, nullCounts, session, window, target));
-  return { inside, checks };
+  return { inside, written, checks };
 }
 
 async function judge(

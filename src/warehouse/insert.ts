@@ -36,8 +36,38 @@ export async function prepareInsert(
   }
 }
 
+/**
+ * Runs the INSERT and returns how many rows the query gave. Where a trigger may drop rows the INSERT's own count says only
+ * how many it kept, so there the server is asked, by EXPLAIN ANALYZE, which runs it all the same.
+ */
+export async function insertRows(
+  session: Session,
+  pipeline: SqlPipeline,
+  window: Window,
+  target: Target,
+  insert: PreparedInsert,
+): Promise<number> {
+  const values = parameterValues(pipeline.query.parameters, window);
+  if (!target.mayDropRows) return (await session.query(insert.text, values)).rowCount ?? 0;
+  const [explained] = await session.rows<{ 'QUERY PLAN': readonly { Plan: PlanNode }[] }>(
+    `EXPLAIN (ANALYZE, TIMING OFF, BUFFERS OFF, COSTS OFF, FORMAT JSON)\n${insert.text}`,
+    values,
+  );
+  // The topmost node puts rows into the table; the one below it gives them.
+  const source = explained?.['QUERY PLAN'][0]?.Plan.Plans?.find((plan) => plan['Parent Relationship'] === 'Outer');
+  if (!source) throw new Error('EXPLAIN ANALYZE of the INSERT does not say how many rows its query gave');
+  return Math.round(source['Actual Rows'] * source['Actual Loops']);
+}
+
+interface PlanNode {
+  readonly Plans?: readonly PlanNode[];
+  readonly 'Parent Relationship'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+}
+
 /** The values of a query's parameters for one window, in its order. */
-export function parameterValues(parameters: readonly ParameterName[], window: Window): string[] {
+function parameterValues(parameters: readonly ParameterName[], window: Window): string[] {
   return parameters.map((name) => {
     switch (name) {
       case 'start':

@@ -1,4 +1,5 @@
 import { Failure } from '../failure.js';
+import { abortable } from './abortable.js';
 import { attemptName } from './attempt-name.js';
 import { countWindow, refuseFailedChecks, refuseUnknownColumns, type WindowCondition } from './checks.js';
 import { refuseMismatch } from './columns.js';
@@ -7,10 +8,10 @@ import { describeHolder, endOverdueHolders } from './end-backends.js';
 import { sqlstate } from './errors.js';
 import type { FillOutcome, FillRequest } from './fill-request.js';
 import { quoted, quotedList, quotedTable } from './identifier.js';
-import { parameterValues, prepareInsert, refuseSelfRead } from './insert.js';
+import { insertRows, prepareInsert, refuseSelfRead } from './insert.js';
 import { look, writeEntry } from './ledger-entry.js';
 import { takeLocks, windowLock } from './lock.js';
-import { describeOutside } from './outside.js';
+import { droppedRows, refuseUnaccounted } from './row-accounts.js';
 import type { Session } from './session.js';
 import type { SpooledRows } from './source-rows.js';
 import { bounds, readTarget, type Target } from './target.js';
@@ -56,12 +57,12 @@ export async function replaceWindow(
         await session.rollback();
         return { blockedOn: windowLock(target, request.window) };
       }
-      return replaceLocked(session, request, fence, target, source, started);
+      return replaceLocked(session, database, request, fence, target, source, started);
     });
     if (result === 'overtaken' || !('blockedOn' in result)) return result;
-    await endOverdueHolders(database, result.blockedOn, request.owner.run, fence);
+    await abortable(endOverdueHolders(database, result.blockedOn, request.owner.run, fence), signal);
     if (i === LOCK_WAITS_MS.length - 1) {
-      const holder = await describeHolder(database, result.blockedOn);
+      const holder = await abortable(describeHolder(database, result.blockedOn), signal);
       throw new Failure(
         'Conflict',
         `The window of ${request.pipeline.name} ${request.window.key} is held ${holder}. It is tried again.`,
@@ -77,6 +78,7 @@ export async function replaceWindow(
 
 async function replaceLocked(
   session: Session,
+  database: Database,
   request: FillRequest,
   fence: number,
   target: Target,
@@ -131,7 +133,7 @@ async function replaceLocked(
   request.onStep?.('insert', 0);
   let inserted: number;
   if (pipeline.kind === 'sql' && insert) {
-    inserted = (await session.query(insert.text, parameterValues(pipeline.query.parameters, window))).rowCount ?? 0;
+    inserted = await insertRows(session, pipeline, window, target, insert);
     await refuseSelfRead(session, pipeline, target);
   } else {
     inserted = await copyRows(session, request, target, table, source);
@@ -141,13 +143,7 @@ async function replaceLocked(
 
   request.onStep?.('check', inserted);
   const counted = await countWindow(session, inWindow, pipeline, target);
-  if (counted.inside < inserted) throw await describeOutside(session, inWindow, request, inserted, counted.inside);
-  if (counted.inside > inserted) {
-    throw new Failure(
-      'Conflict',
-      `Another session inserted ${counted.inside - inserted} rows into the window of ${pipeline.name} ${window.key} while it was filled. It is tried again; let only Repave write there.`,
-    );
-  }
+  await refuseUnaccounted(session, database, inWindow, request, target, { sent: inserted, ...counted });
   refuseFailedChecks(pipeline, window.key, counted.checks);
   const warnings = deleted > 0 && inserted === 0 ? ['emptied'] : [];
   if (warnings.length > 0 && !pipeline.allowEmpty) {
@@ -170,7 +166,7 @@ async function replaceLocked(
 }
 
 /**
- * After the DELETE nothing may be left: a trigger or a rule may have kept rows, which the new ones would then double. In a
+ * After the DELETE nothing may be left: a trigger may have kept rows, which the new ones would then double. In a
  * savepoint, which gives back the lock that this look takes on the target: `refuseSelfRead` must see the query's own.
  */
 async function refuseKeptRows(session: Session, window: WindowCondition, target: Target): Promise<void> {
@@ -184,7 +180,7 @@ async function refuseKeptRows(session: Session, window: WindowCondition, target:
   if (row?.kept) {
     throw new Failure(
       'SchemaMismatch',
-      `A trigger or a rule of ${target.name} keeps rows that Repave deletes: the window is not empty after its DELETE. The old rows stand. Drop it, or let it pass Repave’s role.`,
+      `A trigger of ${target.name} keeps rows that Repave deletes: the window is not empty after its DELETE. The old rows stand. Drop it, or let it pass Repave’s role.`,
     );
   }
 }
@@ -203,10 +199,7 @@ async function copyRows(
     await source.spool.read(),
   );
   if (copied !== source.spool.rows) {
-    throw new Failure(
-      'SchemaMismatch',
-      `${source.spool.rows} rows were sent to ${target.name} and ${copied} stored: a trigger or a rule dropped some. The old rows stand.`,
-    );
+    throw droppedRows(target, source.spool.rows, source.spool.rows - copied);
   }
   return copied;
 }

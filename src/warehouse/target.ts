@@ -28,6 +28,10 @@ export interface Target {
   readonly partitionType: PartitionType;
   /** Triggers of users on the table, its parents or its parts. */
   readonly hasTriggers: boolean;
+  /** Whether one of them runs before each inserted row, and so may drop it. */
+  readonly mayDropRows: boolean;
+  /** Rows that this session had inserted into the tree, or changed there, before the target was read: see `rowsWritten`. */
+  readonly writtenBefore: number;
   /** Oids of the table and every table of its tree. */
   readonly tree: readonly number[];
   /** Column sets that a unique index makes unique, NULLs included. */
@@ -47,7 +51,10 @@ interface CatalogRow {
   readonly foreign: boolean;
   readonly inherits: boolean;
   readonly cascades: readonly string[];
+  readonly rules: readonly string[];
   readonly has_triggers: boolean;
+  readonly may_drop_rows: boolean;
+  readonly written: number;
   readonly tree: readonly number[];
   readonly columns: readonly {
     name: string;
@@ -60,15 +67,28 @@ interface CatalogRow {
   readonly unique_keys: readonly (readonly string[])[];
 }
 
+/**
+ * Rows that this session has inserted into tables, or changed there, with those of its transaction up to now: PostgreSQL
+ * counts them as it writes them, whoever's statement, trigger or function it is. `tables` is an expression that gives their oids.
+ * https://www.postgresql.org/docs/current/monitoring-stats.html#MONITORING-STATS-FUNCTIONS
+ */
+export function rowsWritten(tables: string): string {
+  return `(SELECT coalesce(pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
+                                     + pg_catalog.pg_stat_get_xact_tuples_updated(oid)), 0)::pg_catalog.float8
+             FROM ${tables} AS written(oid))`;
+}
+
+// The tree by pg_inherits, since pg_partition_tree() locks every part as a reader does: see `refuseSelfRead`.
 const CATALOG = `
-WITH named AS (
+WITH RECURSIVE named AS (
   SELECT pg_catalog.to_regclass($1)::pg_catalog.oid AS oid
 ), target AS (
   SELECT c.oid, c.relkind, coalesce(pg_catalog.pg_partition_root(c.oid)::pg_catalog.oid, c.oid) AS root
     FROM named JOIN pg_catalog.pg_class c ON c.oid = named.oid
 ), tree AS (
   SELECT root AS oid FROM target
-  UNION SELECT t.relid::pg_catalog.oid FROM target, pg_catalog.pg_partition_tree(target.root) t
+  UNION SELECT i.inhrelid FROM tree JOIN pg_catalog.pg_inherits i ON i.inhparent = tree.oid
+                           JOIN pg_catalog.pg_class part ON part.oid = i.inhrelid AND part.relispartition
 ), member AS (
   SELECT c.* FROM tree JOIN pg_catalog.pg_class c ON c.oid = tree.oid
 )
@@ -83,7 +103,13 @@ SELECT target.oid::pg_catalog.int8::pg_catalog.float8 AS oid, target.root::pg_ca
                 WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class child WHERE child.oid = i.inhrelid AND child.relispartition)) AS inherits,
        ARRAY(SELECT DISTINCT k.conname::pg_catalog.text FROM pg_catalog.pg_constraint k JOIN tree ON k.confrelid = tree.oid
               WHERE k.contype = 'f' AND k.confdeltype IN ('c', 'n', 'd') ORDER BY 1) AS cascades,
+       ARRAY(SELECT DISTINCT r.rulename::pg_catalog.text FROM pg_catalog.pg_rewrite r JOIN tree ON r.ev_class = tree.oid
+              WHERE r.is_instead AND r.ev_type IN ('3', '4') AND r.ev_enabled <> 'D' ORDER BY 1) AS rules,
        EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN tree ON t.tgrelid = tree.oid WHERE NOT t.tgisinternal) AS has_triggers,
+       -- 1: for each row, 2: before, 4: INSERT (TRIGGER_TYPE_… of the server's pg_trigger.h)
+       EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN tree ON t.tgrelid = tree.oid
+                WHERE NOT t.tgisinternal AND t.tgenabled <> 'D' AND t.tgtype & 7 = 7) AS may_drop_rows,
+       ${rowsWritten('(SELECT oid FROM tree)')} AS written,
        ARRAY(SELECT oid::pg_catalog.int8::pg_catalog.float8 FROM tree) AS tree,
        (SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object(
                  'name', a.attname, 'type', pg_catalog.format_type(a.atttypid, a.atttypmod), 'base', base.typname,
@@ -140,6 +166,8 @@ export async function readTarget(session: Session, pipeline: Pipeline): Promise<
     columns,
     partitionType: partitionType(columns, pipeline, written),
     hasTriggers: row.has_triggers,
+    mayDropRows: row.may_drop_rows,
+    writtenBefore: row.written,
     tree: row.tree,
     uniqueKeys: row.unique_keys,
   };
@@ -157,6 +185,12 @@ function refuseUnsafe(row: CatalogRow, pipeline: string, target: string): void {
   if (row.temporary) refuse('is a temporary table.');
   if (row.inherits) {
     refuse('takes part in table inheritance: a DELETE would reach other tables. Use declarative partitioning.');
+  }
+  if (row.rules.length > 0) {
+    throw new Failure(
+      'SchemaMismatch',
+      `The target ${target} of ${pipeline} has rules that put another statement in place of INSERT or DELETE (${row.rules.join(', ')}): a fill could not tell what became of its rows. The old rows stand. Drop them, or use triggers.`,
+    );
   }
   if (row.cascades.length > 0) {
     refuse(

@@ -1,0 +1,18 @@
+import type { TestDatabase } from './database.js';
+import { withClient } from './template.js';
+
+/** Runs SQL in the test's database as its superuser. */
+export async function asSuperuser<R extends object = Record<string, unknown>>(
+  test: TestDatabase,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<R[]> {
+  return withClient(test.superuserUrl, async (superuser) => (await superuser.query<R>(text, [...values])).rows);
+}
+
+/** Gives the worker's role defaults of its own in this database: what a session of it begins with. */
+export async function setRoleDefaults(test: TestDatabase, defaults: Readonly<Record<string, string>>): Promise<void> {
+  for (const [name, value] of Object.entries(defaults)) {
+    await asSuperuser(test, `ALTER ROLE ${test.workerRole} IN DATABASE ${test.name} SET ${name} = ${value}`);
+  }
+}
