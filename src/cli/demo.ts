@@ -67,7 +67,11 @@ function isWhole({ result, report }: DemoOutcome): boolean {
 
 const BAR = 40;
 
-function picture(outcome: DemoOutcome, seconds: { readonly filling: number; readonly whole: number }, output: Output): string {
+function picture(
+  outcome: DemoOutcome,
+  seconds: { readonly filling: number; readonly whole: number },
+  output: Output,
+): string {
   const { report, result } = outcome;
   const { bold, blue, cyan, dim, green, red } = output.colors;
   const { totals, ledger, firstDay } = report;

@@ -40,7 +40,8 @@ async function dev({ settings, output }: Context, _given: readonly unknown[], _o
 
 function summary(up: DevUp, project: string, output: Output): string {
   const { bold, cyan, dim } = output.colors;
-  const row = (name: string, value: string, note = ''): string => `  ${bold(name.padEnd(12))}${value}${note && dim(`  ${note}`)}`;
+  const row = (name: string, value: string, note = ''): string =>
+    `  ${bold(name.padEnd(12))}${value}${note && dim(`  ${note}`)}`;
   const kept = `kept in ${project}/.repave`;
   const lines = [
     '',
@@ -49,7 +50,9 @@ function summary(up: DevUp, project: string, output: Output): string {
     ...up.tried.map((line) => dim(`              ${line}`)),
     ...(up.ui ? [row('its UI', cyan(up.ui))] : []),
     row('worker', `pid ${up.workerPid}`, `task queue ${up.taskQueue}`),
-    ...(up.loaded === undefined ? [] : [row('example', `${number(up.loaded)} purchases of CDNOW loaded into the table sales`)]),
+    ...(up.loaded === undefined
+      ? []
+      : [row('example', `${number(up.loaded)} purchases of CDNOW loaded into the table sales`)]),
     '',
     'In a second terminal:',
     ...nextCommands(up.taskQueue).map((command) => `  ${cyan(command)}`),

@@ -6,6 +6,8 @@ export function bareEnvironment(
   extra: Readonly<Record<string, string>> = {},
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): Record<string, string> {
-  const kept = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined && !OTHERS.test(entry[0]));
+  const kept = Object.entries(env).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && !OTHERS.test(entry[0]),
+  );
   return { ...Object.fromEntries(kept), ...extra };
 }

@@ -3,7 +3,12 @@ import type { Database } from '../warehouse/database.js';
 /** What the tables hold after the demo. Money as the server writes it, so that no cent is lost. */
 export interface DemoReport {
   readonly months: readonly { readonly month: string; readonly orders: number; readonly revenue: string }[];
-  readonly totals: { readonly partitions: number; readonly orders: number; readonly units: number; readonly revenue: string };
+  readonly totals: {
+    readonly partitions: number;
+    readonly orders: number;
+    readonly units: number;
+    readonly revenue: string;
+  };
   readonly firstDay: { readonly date: string; readonly orders: number; readonly revenue: string };
   /** Dates whose figures differ from a fresh count of their purchases. */
   readonly differing: number;

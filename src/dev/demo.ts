@@ -19,10 +19,14 @@ import { onlyThisServer } from './only-this-server.js';
 import { allSettledFirst } from './settled-first.js';
 import { stateFolders } from './state-folder.js';
 import { supervise, type Supervisor } from './supervise.js';
-import { startWorker } from './worker-process.js';
+import { clearWorkerLeftover, startWorker } from './worker-process.js';
 
 /** What the demo fills: every date of the example. */
-export const DEMO_BACKFILL = { pipeline: 'sales_summary', from: '1997-01-01', to: '1998-06-30' } as const satisfies BackfillInput;
+export const DEMO_BACKFILL = {
+  pipeline: 'sales_summary',
+  from: '1997-01-01',
+  to: '1998-06-30',
+} as const satisfies BackfillInput;
 
 export interface DemoOptions {
   /** The folder in which `.repave/demo` keeps the demo's state. */
@@ -70,19 +74,24 @@ export async function runDemo(
 async function demo(options: DemoOptions, stateDir: string, supervisor: Supervisor): Promise<DemoOutcome> {
   const { say } = options;
   const folders = stateFolders(stateDir, say);
+  await clearWorkerLeftover(stateDir, say);
   say('Starting PostgreSQL and Temporal …');
   const [postgres, temporal] = await allSettledFirst([
     startLocalPostgres(folders, undefined, say).then((part) => {
       supervisor.add(part);
       return part;
     }),
-    startLocalTemporal(folders, { home: cliHome(repaveFolder(options.project)), env: options.env, say }).then((part) => {
-      supervisor.add(part);
-      return part;
-    }),
+    startLocalTemporal(folders, { home: cliHome(repaveFolder(options.project)), env: options.env, say }).then(
+      (part) => {
+        supervisor.add(part);
+        return part;
+      },
+    ),
   ]);
   for (const line of temporal.server.tried) say(`  ${line}`);
-  say(`PostgreSQL listens on 127.0.0.1:${postgres.server.port}, Temporal on ${temporal.server.address}. Watch it work: ${temporal.ui}`);
+  say(
+    `PostgreSQL listens on 127.0.0.1:${postgres.server.port}, Temporal on ${temporal.server.address}. Watch it work: ${temporal.ui}`,
+  );
 
   const database = await openDatabase(postgres.url, { fills: 1 });
   try {
@@ -90,7 +99,12 @@ async function demo(options: DemoOptions, stateDir: string, supervisor: Supervis
     const purchases = await loadExample(postgres.url, exampleFile(PACKAGE));
     say(`Loaded ${purchases.toLocaleString('en-US')} purchases into the table sales.`);
 
-    await startDemoWorker(options, stateDir, { databaseUrl: postgres.url, address: temporal.server.address }, supervisor);
+    await startDemoWorker(
+      options,
+      stateDir,
+      { databaseUrl: postgres.url, address: temporal.server.address },
+      supervisor,
+    );
     const repave = await connectRepave({ settings: loadSettings(onlyThisServer(temporal.server.address), PACKAGE) });
     try {
       await untilWorkerPolls(repave.temporal, workerLog(stateDir));
@@ -124,7 +138,8 @@ async function startDemoWorker(
       REPAVE_TASK_QUEUE: TASK_QUEUE,
       REPAVE_SHUTDOWN_GRACE: '2',
     }),
-    onStart: (pid) => options.say(`A worker runs, pid ${pid}. Kill it if you like (kill -9 ${pid}): another takes over.`),
+    onStart: (pid) =>
+      options.say(`A worker runs, pid ${pid}. Kill it if you like (kill -9 ${pid}): another takes over.`),
     restart: (how) => {
       options.say(`The worker ended (${how}).`);
       // One that somebody killed is followed by another; one that gave up by itself would give up again.
@@ -136,7 +151,10 @@ async function startDemoWorker(
 
 async function untilWorkerPolls(client: Client, log: string): Promise<void> {
   if (await workerPolls(client, TASK_QUEUE, 120_000)) return;
-  throw new Failure('InvalidInput', `The worker does not poll its task queue. Its log, ${log}, ends with:\n${logTail(log)}`);
+  throw new Failure(
+    'InvalidInput',
+    `The worker does not poll its task queue. Its log, ${log}, ends with:\n${logTail(log)}`,
+  );
 }
 
 function workerLog(dir: string): string {

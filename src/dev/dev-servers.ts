@@ -71,6 +71,8 @@ export async function devTemporal(
 
 function temporalVariables(env: Environment): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(env).filter((entry): entry is [string, string] => entry[0].startsWith('TEMPORAL_') && entry[1] !== undefined),
+    Object.entries(env).filter(
+      (entry): entry is [string, string] => entry[0].startsWith('TEMPORAL_') && entry[1] !== undefined,
+    ),
   );
 }

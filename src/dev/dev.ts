@@ -12,7 +12,7 @@ import { takeLock } from './lock.js';
 import { allSettledFirst } from './settled-first.js';
 import { stateFolders } from './state-folder.js';
 import { supervise, type Supervisor } from './supervise.js';
-import { startWorker } from './worker-process.js';
+import { clearWorkerLeftover, startWorker } from './worker-process.js';
 
 /** What runs once `repave dev` is up. Holds no secret. */
 export interface DevUp {
@@ -68,6 +68,7 @@ async function bringUp(options: DevOptions, supervisor: Supervisor): Promise<Dev
   const { settings, say } = options;
   const stateDir = repaveFolder(settings.project);
   const folders = stateFolders(stateDir, say);
+  await clearWorkerLeftover(stateDir, say);
   const [database, temporal] = await allSettledFirst([
     devDatabase(settings.env, folders, supervisor, say),
     devTemporal(settings.env, folders, cliHome(stateDir), supervisor, say),

@@ -26,7 +26,9 @@ function bind(port: number): Promise<number> {
     server.once('error', reject);
     server.listen({ port, host: '127.0.0.1' }, () => {
       const address = server.address();
-      server.close(() => (address && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port'))));
+      server.close(() =>
+        address && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port')),
+      );
     });
   });
 }

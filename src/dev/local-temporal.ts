@@ -35,7 +35,8 @@ export async function startLocalTemporal(
     say,
   });
   const ui = server.ui ?? '';
-  if (ports && !server.address.endsWith(`:${ports.frontend}`)) say(`Port ${ports.frontend} is taken: Temporal listens on ${server.address}.`);
+  if (ports && !server.address.endsWith(`:${ports.frontend}`))
+    say(`Port ${ports.frontend} is taken: Temporal listens on ${server.address}.`);
   if (ports && !ui.endsWith(`:${ports.ui}`)) say(`Port ${ports.ui} is taken: Temporal's UI is at ${ui}`);
   return {
     name: "Temporal's server",
@@ -51,11 +52,16 @@ export async function startLocalTemporal(
 export async function workerPolls(client: Client, taskQueue: string, limitMs: number): Promise<boolean> {
   const polled = async (name: string, taskQueueType: number): Promise<boolean> => {
     const { namespace } = client.options;
-    const { pollers } = await client.workflowService.describeTaskQueue({ namespace, taskQueue: { name }, taskQueueType });
+    const { pollers } = await client.workflowService.describeTaskQueue({
+      namespace,
+      taskQueue: { name },
+      taskQueueType,
+    });
     return (pollers ?? []).length > 0;
   };
   for (const until = Date.now() + limitMs; Date.now() < until; await delay(200)) {
-    if ((await polled(taskQueue, WORKFLOW_TASKS)) && (await polled(controlQueue(taskQueue), ACTIVITY_TASKS))) return true;
+    if ((await polled(taskQueue, WORKFLOW_TASKS)) && (await polled(controlQueue(taskQueue), ACTIVITY_TASKS)))
+      return true;
   }
   return false;
 }

@@ -21,7 +21,10 @@ export function takeLock(file: string, what: string): () => void {
         if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
         const other = holder(file);
         if (other && runs(other)) {
-          throw new Failure('InvalidInput', `${what} runs here already (pid ${other.pid}). Use that one, or stop it: kill ${other.pid}`);
+          throw new Failure(
+            'InvalidInput',
+            `${what} runs here already (pid ${other.pid}). Use that one, or stop it: kill ${other.pid}`,
+          );
         }
         if (attempt === 5) throw error;
         rmSync(file, { force: true });

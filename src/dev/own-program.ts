@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { createRequire } from 'node:module';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 /**
  * Arguments for `node` that run a module of this package, named by its path below `src` without extension, as a program:
@@ -8,5 +9,6 @@ import { fileURLToPath } from 'node:url';
 export function ownProgram(module: string): string[] {
   const compiled = fileURLToPath(new URL(`../${module}.js`, import.meta.url));
   if (existsSync(compiled)) return [compiled];
-  return ['--import', import.meta.resolve('tsx'), fileURLToPath(new URL(`../${module}.ts`, import.meta.url))];
+  const loader = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+  return ['--import', loader, fileURLToPath(new URL(`../${module}.ts`, import.meta.url))];
 }

@@ -17,6 +17,7 @@ export interface OwnedProcess {
 export type StopStep = readonly [signal: NodeJS.Signals, waitMs: number];
 
 const owned = new Map<ChildProcess, NodeJS.Signals>();
+let listening = false;
 
 /**
  * Starts a program in a process group of its own, so that Ctrl-C on the terminal reaches only us and we stop things in
@@ -56,7 +57,8 @@ export async function spawnOwned(
     child.once('spawn', resolve);
     child.once('error', reject);
   });
-  if (owned.size === 0) process.once('exit', endAll);
+  if (!listening) process.once('exit', endAll);
+  listening = true;
   owned.set(child, options.lastSignal);
   return {
     pid: child.pid ?? 0,
@@ -86,7 +88,7 @@ export async function stopForeign(identity: ProcessIdentity, steps: readonly Sto
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
       return;
     }
-    for (const until = Date.now() + waitMs; Date.now() < until && runs(identity); ) await delay(25);
+    for (const until = Date.now() + waitMs; Date.now() < until && runs(identity);) await delay(25);
   }
 }
 

@@ -1,4 +1,14 @@
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
 import { Failure } from '../failure.js';
@@ -12,7 +22,7 @@ export interface PostgresBinaries {
 }
 
 /**
- * The PostgreSQL that npm brought for this machine, ready for `user` to run: links that its install script should have
+ * The PostgreSQL that npm brought for this machine (in `home`), ready for `user` to run: links that its install script should have
  * made are made where they are missing, and where the user cannot reach it, a copy is kept below `elsewhere` (and said).
  * Throws `InvalidInput` where npm brought none.
  */
@@ -20,8 +30,8 @@ export function postgresBinaries(
   user: ServerUser | undefined,
   elsewhere: string,
   say: (line: string) => void,
+  home: string = packageFolder(),
 ): PostgresBinaries {
-  const home = packageFolder();
   const { version } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')) as { version: string };
   const here = binaries(join(home, 'native'), version);
   if (makeReady(join(home, 'native')) && canRun(user, here.postgres)) return here;
@@ -77,7 +87,9 @@ function packageFolder(): string {
  */
 function makeReady(native: string): boolean {
   const list = join(native, 'pg-symlinks.json');
-  const links = existsSync(list) ? (JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[]) : [];
+  const links = existsSync(list)
+    ? (JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[])
+    : [];
   try {
     for (const { source, target } of links) {
       const link = join(native, relative('native', target));

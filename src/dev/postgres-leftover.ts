@@ -41,7 +41,10 @@ export async function clearLeftover(dataDir: string, say: (line: string) => void
       ['SIGKILL', 10_000],
     ]);
     if (servesFolder(identity.pid, dataDir)) {
-      throw new Failure('InvalidInput', `PostgreSQL with pid ${identity.pid} still serves ${dataDir} and does not end: end it by hand.`);
+      throw new Failure(
+        'InvalidInput',
+        `PostgreSQL with pid ${identity.pid} still serves ${dataDir} and does not end: end it by hand.`,
+      );
     }
   }
   rmSync(join(dataDir, 'postmaster.pid'), { force: true });

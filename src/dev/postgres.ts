@@ -90,9 +90,15 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
     await server.stop(STOP.fast);
     const log = logTail(logFile);
     // A killed server's backends need a moment to notice, and a port that was free may be taken by now.
-    const passing = /could not bind|could not create any TCP|pre-existing shared memory block|lock file "postmaster.pid" already exists/.test(log);
+    const passing =
+      /could not bind|could not create any TCP|pre-existing shared memory block|lock file "postmaster.pid" already exists/.test(
+        log,
+      );
     if (!passing || attempt === 20) {
-      throw new Failure('InvalidInput', `PostgreSQL ${binaries.version} did not start (${outcome}). Its log, ${logFile}, ends with:\n${log}`);
+      throw new Failure(
+        'InvalidInput',
+        `PostgreSQL ${binaries.version} did not start (${outcome}). Its log, ${logFile}, ends with:\n${log}`,
+      );
     }
     truncateSync(logFile);
     await delay(250);
@@ -107,7 +113,8 @@ function running(dir: string, port: number, password: string, logFile: string, s
     pid: server.pid,
     logFile,
     ended: server.ended,
-    url: (database = 'postgres') => `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${encodeURIComponent(database)}`,
+    url: (database = 'postgres') =>
+      `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${encodeURIComponent(database)}`,
     stop: (mode = 'fast') => server.stop(STOP[mode]),
     kill: () => server.stop([['SIGKILL', 30_000]]),
   };

