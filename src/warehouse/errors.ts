@@ -54,10 +54,26 @@ const CODES: Readonly<Record<string, Meaning>> = {
   '42804': { type: 'SchemaMismatch', advice: 'Cast it in the query, or mend the table.' },
   '42846': { type: 'SchemaMismatch', advice: 'Cast it in the query, or mend the table.' },
   '42883': { type: 'SchemaMismatch', advice: 'Mend the query: a function or operator of these types is not there.' },
+  '23503': {
+    type: 'DataError',
+    advice:
+      'The new rows refer to one that is not there; or others refer to rows that the fill replaces, and then the constraint must be DEFERRABLE INITIALLY DEFERRED. The old rows stand.',
+  },
   '428C9': { type: 'SchemaMismatch', advice: 'Leave generated columns out of the query.' },
   '55000': {
     type: 'InvalidPipeline',
     advice: 'If the table is published, it needs a replica identity: ALTER TABLE … REPLICA IDENTITY …',
+  },
+};
+
+/** Routines of the server whose errors mean more than their code says. */
+const ROUTINES: Readonly<Record<string, Meaning>> = {
+  // 0A000: the plan of a statement that a table's change made void; the next try plans anew.
+  RevalidateCachedQuery: { type: 'Conflict', advice: 'A table changed while it was read.' },
+  // 23514
+  ExecFindPartition: {
+    type: 'DataError',
+    advice: 'No partition of the table takes one of the new rows: create it. The old rows stand.',
   },
 };
 
@@ -112,6 +128,20 @@ const NAMING_ROUTINES = new Set([
 ]);
 
 /**
+ * The server's own files whose errors name constraint, column and table after the catalog. Any other may name what it
+ * likes: RAISE … USING CONSTRAINT = NEW.secret.
+ */
+const NAMING_FILES = new Set([
+  'execMain.c',
+  'execPartition.c',
+  'execIndexing.c',
+  'execExprInterp.c',
+  'nbtinsert.c',
+  'ri_triggers.c',
+  'domains.c',
+]);
+
+/**
  * Says what an error of the database means, without a value of any row: SQLSTATE, names of constraint, table and column,
  * and what to do. A `Failure` comes back as it is. Never throws.
  *
@@ -143,21 +173,12 @@ export function sqlstate(error: unknown): string | undefined {
 
 function fromServer(error: pg.DatabaseError, beforeRows: boolean): Failure {
   const code = error.code ?? '';
-  // The plan of a statement that a table's change made void: the next try plans anew.
-  const meaning: Meaning | undefined =
-    code === '0A000' && error.routine === 'RevalidateCachedQuery'
-      ? { type: 'Conflict', advice: 'A table changed while it was read.' }
-      : (CODES[code] ?? CLASSES[code.slice(0, 2)]);
-  const named = [
-    error.constraint && `constraint ${quote(error.constraint)}`,
-    error.column && `column ${quote(error.column)}`,
-    error.table && `table ${quote(error.schema ? `${error.schema}.${error.table}` : error.table)}`,
-  ].filter(Boolean);
+  const meaning: Meaning | undefined = ROUTINES[error.routine ?? ''] ?? CODES[code] ?? CLASSES[code.slice(0, 2)];
   const quotable = beforeRows || NAMING_ROUTINES.has(error.routine ?? '');
   const what = [
     `PostgreSQL answered ${code || 'an error without a code'}`,
     quotable ? `: ${error.message}` : '',
-    named.length > 0 ? ` (${named.join(', ')})` : '',
+    beforeRows || NAMING_FILES.has(error.file ?? '') ? namesIn(error) : '',
     copyLine(error),
     '.',
   ].join('');
@@ -171,9 +192,18 @@ function fromServer(error: pg.DatabaseError, beforeRows: boolean): Failure {
   );
 }
 
+function namesIn(error: pg.DatabaseError): string {
+  const named = [
+    error.constraint && `constraint ${quote(error.constraint)}`,
+    error.column && `column ${quote(error.column)}`,
+    error.table && `table ${quote(error.schema ? `${error.schema}.${error.table}` : error.table)}`,
+  ].filter(Boolean);
+  return named.length > 0 ? ` (${named.join(', ')})` : '';
+}
+
 /** The row number of a streamed row, out of the error's context, which otherwise holds the row itself. */
 function copyLine(error: pg.DatabaseError): string {
-  const line = /^COPY [^\n]*?, line (\d+)/.exec(error.where ?? '')?.[1];
+  const line = /^COPY [^\n]*?, line (\d+)/m.exec(error.where ?? '')?.[1];
   return line ? ` in row ${line}` : '';
 }
 

@@ -88,16 +88,18 @@ function parameterValues(parameters: readonly ParameterName[], window: Window): 
 
 /**
  * Refuses a query that has read its own target, through a view or a function that the parser cannot see: its window was
- * already empty, and a neighbour may have been in the middle of a fill. Only a read takes this lock on the target; where
- * triggers of users may have read it, nothing is said.
+ * already empty, and a neighbour may have been in the middle of a fill. Only a read takes this lock on the target. Asked
+ * after the INSERT; where triggers of users would have read it too, before the DELETE: then only what a view reads is seen.
  */
 export async function refuseSelfRead(session: Session, pipeline: SqlPipeline, target: Target): Promise<void> {
-  if (target.hasTriggers) return;
   const [row] = await session.rows<{ reads: boolean }>(
     `SELECT EXISTS (SELECT FROM pg_catalog.pg_locks
                      WHERE pid = pg_catalog.pg_backend_pid() AND locktype = 'relation' AND mode = 'AccessShareLock'
-                       AND relation = ANY ($1::pg_catalog.oid[])) AS reads`,
-    [target.tree],
+                       AND relation = ANY ($1::pg_catalog.oid[])
+                       -- A write to a part locks what is above it so, to read the part's bounds.
+                       AND (relation = $2 OR relation <> ALL (ARRAY(
+                         SELECT relid::pg_catalog.oid FROM pg_catalog.pg_partition_ancestors($2))))) AS reads`,
+    [target.tree, target.oid],
   );
   if (row?.reads) {
     throw new Failure(

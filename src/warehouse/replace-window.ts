@@ -125,6 +125,8 @@ async function replaceLocked(
   };
   const insert = pipeline.kind === 'sql' ? await prepareInsert(session, pipeline, target, table) : undefined;
 
+  if (pipeline.kind === 'sql' && target.hasTriggers) await refuseSelfRead(session, pipeline, target);
+
   request.onStep?.('delete', 0);
   const deleted =
     (await session.query(`DELETE FROM ${table} WHERE ${inWindow.condition}`, inWindow.values)).rowCount ?? 0;
@@ -134,7 +136,7 @@ async function replaceLocked(
   let inserted: number;
   if (pipeline.kind === 'sql' && insert) {
     inserted = await insertRows(session, pipeline, window, target, insert);
-    await refuseSelfRead(session, pipeline, target);
+    if (!target.hasTriggers) await refuseSelfRead(session, pipeline, target);
   } else {
     inserted = await copyRows(session, request, target, table, source);
   }
