@@ -20,11 +20,10 @@ export async function readTypescriptPipeline(file: FileToRead): Promise<TypeScri
   const sources = await readWithImports(file.path);
   const definition = await importDefault(file, sources.keys());
   if (!isDefinedPipeline(definition)) {
-    const missing = definition === undefined ? 'it has no default export' : 'its default export is no pipeline';
     throw invalidPipeline(
       file,
       undefined,
-      `${missing}: expected \`export default definePipeline({ … })\`. Code that pipelines share belongs beside pipelines/, not in it.`,
+      `its default export is no pipeline: expected \`export default definePipeline({ … })\`. Code that pipelines share belongs beside pipelines/, not in it.`,
     );
   }
   const read = readTypescriptSettings(definition);

@@ -66,7 +66,8 @@ export function shownValue(value: unknown): string {
   if (typeof value === 'function') return 'a function';
   if (typeof value === 'object') return 'an object';
   if (typeof value === 'number') return `${value} (a number)`;
-  if (typeof value !== 'string') return String(value);
+  if (typeof value === 'boolean') return String(value);
+  if (typeof value !== 'string') return `a ${typeof value}`;
   if (value.includes('://')) return 'a URL';
   return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
 }

@@ -9,7 +9,8 @@ export function stateOf(
   row: Pick<PartitionRow, 'outcome' | 'filledAt' | 'fingerprint'> | undefined,
   fingerprint: string,
 ): PartitionState {
-  if (row?.outcome === 'failed') return 'failed';
-  if (!row || row.filledAt === null) return 'missing';
+  if (!row) return 'missing';
+  if (row.outcome === 'failed') return 'failed';
+  if (row.filledAt === null) return 'missing';
   return row.fingerprint === fingerprint ? 'filled' : 'outdated';
 }
