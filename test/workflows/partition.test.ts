@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { ApplicationFailure } from '@temporalio/activity';
-import { type Client, WorkflowFailedError, type WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
-import { CancelledFailure } from '@temporalio/common';
+import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import type { PartitionResult } from '../../src/contract.js';
-import { type InProcessWorkers, startWorkers, testClient } from '../support/workflow.js';
+import { cancelled, failedAs, Harness } from './harness.js';
 import {
   eventsOf,
   failedTasks,
@@ -20,32 +18,16 @@ import {
 const KEY = '2024-01-01';
 
 describe('partition', () => {
-  let client: Client;
-  const workers: InProcessWorkers[] = [];
+  const harness = new Harness();
 
-  before(async () => (client = await testClient()));
-  afterEach(async () => {
-    for (const running of workers.splice(0)) await running.stop();
-  });
-  after(() => client.connection.close());
-
-  async function start(
-    script: Script,
-    ...args: unknown[]
-  ): Promise<{ handle: WorkflowHandleWithFirstExecutionRunId; calls: Scripted }> {
+  async function start(script: Script, ...args: unknown[]): Promise<[WorkflowHandleWithFirstExecutionRunId, Scripted]> {
     const calls = scripted(script);
-    const running = await startWorkers(calls);
-    workers.push(running);
-    const handle = await client.workflow.start('partition', {
-      taskQueue: running.taskQueue,
-      workflowId: `test/${randomUUID()}`,
-      args: args.length > 0 ? args : [{ pipeline: calls.pipeline, key: KEY }],
-    });
-    return { handle, calls };
+    const given = args.length > 0 ? args : [{ pipeline: calls.pipeline, key: KEY }];
+    return [await harness.start('partition', calls, given), calls];
   }
 
   it('plans, then fills with one activity', async () => {
-    const { handle, calls } = await start({ fill: async () => 7 });
+    const [handle, calls] = await start({ fill: async () => 7 });
     const result = await handle.result();
     assert.deepEqual(result, { pipeline: calls.pipeline, key: KEY, rows: 7, deleted: 0, seconds: 0, warnings: [] });
     assert.deepEqual(calls.calls, ['planPartition', `fillPartition ${KEY}`]);
@@ -53,7 +35,7 @@ describe('partition', () => {
 
   it('hands every argument to the plan, and believes no policy that no parent hands down', async () => {
     const forged = { ledger: 'x', fingerprint: 'x', timeoutMs: 1, giveUpAfterMs: 1 };
-    const { handle, calls } = await start({}, { pipeline: 'p', key: KEY }, forged, 3);
+    const [handle, calls] = await start({}, { pipeline: 'p', key: KEY }, forged, 3);
     await handle.result();
     assert.deepEqual(calls.requests('planPartition'), [
       { arguments: [{ pipeline: 'p', key: KEY }, forged, 3], id: handle.workflowId },
@@ -67,13 +49,13 @@ describe('partition', () => {
       skip: true as const,
       policy: { ledger: '', fingerprint: '', timeoutMs: 1, giveUpAfterMs: 1 },
     });
-    const { handle, calls } = await start({ control: { planPartition: plan } });
+    const [handle, calls] = await start({ control: { planPartition: plan } });
     assert.equal(((await handle.result()) as PartitionResult).skipped, true);
     assert.deepEqual(calls.calls, ['planPartition']);
   });
 
   it('records a final failure, then ends as the same type', async () => {
-    const { handle, calls } = await start({
+    const [handle, calls] = await start({
       fill: async () => {
         throw ApplicationFailure.nonRetryable('two rows too many', 'CheckFailed', { attempt: 4 });
       },
@@ -94,7 +76,7 @@ describe('partition', () => {
 
   it('succeeds where the fill had committed after all, though its activity failed', async () => {
     const committed = { pipeline: 'p', key: KEY, rows: 9, deleted: 0, seconds: 0, warnings: [] };
-    const { handle } = await start({
+    const [handle] = await start({
       control: { recordFailure: async () => committed },
       fill: async () => {
         throw ApplicationFailure.nonRetryable('the answer was lost', 'StaleAttempt');
@@ -104,7 +86,7 @@ describe('partition', () => {
   });
 
   it('keeps the type of the last failure when it gives up', async () => {
-    const { handle, calls } = await start({
+    const [handle, calls] = await start({
       plan: { policy: { ledger: 'l', fingerprint: 'f', timeoutMs: 60_000, giveUpAfterMs: 4_000 } },
       fill: async () => {
         throw ApplicationFailure.retryable('the database is away', 'DatabaseUnavailable', { attempt: 1 });
@@ -116,7 +98,7 @@ describe('partition', () => {
 
   it('ends as TimedOut, never as a bare time-out, where no attempt ever answered', async () => {
     const held = gate();
-    const { handle, calls } = await start({
+    const [handle, calls] = await start({
       plan: { policy: { ledger: 'l', fingerprint: 'f', timeoutMs: 60_000, giveUpAfterMs: 2_000 } },
       fill: () => held.opened,
     });
@@ -127,7 +109,7 @@ describe('partition', () => {
 
   it('is cancelled only once the fill has confirmed it and was ended for good', async () => {
     const ending = gate();
-    const { handle, calls } = await start({
+    const [handle, calls] = await start({
       fill: untilCancelled,
       control: {
         endFill: async () => {
@@ -150,7 +132,7 @@ describe('partition', () => {
   });
 
   it('counts whatever failure follows a cancel as cancelled', async () => {
-    const { handle, calls } = await start({
+    const [handle, calls] = await start({
       fill: async () => {
         await untilCancelled().catch(() => undefined);
         throw ApplicationFailure.nonRetryable('the check failed', 'CheckFailed');
@@ -165,7 +147,7 @@ describe('partition', () => {
 
   it('returns a fill that had committed before the cancel reached it', async () => {
     const committed = { pipeline: 'p', key: KEY, rows: 9, deleted: 0, seconds: 0, warnings: [] };
-    const { handle, calls } = await start({ fill: untilCancelled, control: { endFill: async () => committed } });
+    const [handle, calls] = await start({ fill: untilCancelled, control: { endFill: async () => committed } });
     await until(() => calls.calls.includes(`fillPartition ${KEY}`));
     await handle.cancel();
     assert.deepEqual(await handle.result(), committed);
@@ -173,7 +155,7 @@ describe('partition', () => {
 
   it('retries what is retryable for as long as it takes, without a limit of attempts', async () => {
     let attempts = 0;
-    const { handle } = await start({
+    const [handle] = await start({
       fill: async () => {
         attempts += 1;
         if (attempts < 6) throw ApplicationFailure.create({ message: 'busy', type: 'Conflict', nextRetryDelay: 1 });
@@ -193,30 +175,8 @@ describe('partition', () => {
   });
 
   it('fails a workflow of an unknown type at once, and names those there are', async () => {
-    const running = await startWorkers(scripted());
-    workers.push(running);
-    const handle = await client.workflow.start('backfil', {
-      taskQueue: running.taskQueue,
-      workflowId: `test/${randomUUID()}`,
-      args: [{}],
-    });
+    const handle = await harness.start('backfil', scripted(), [{}]);
     await assert.rejects(handle.result(), failedAs('InvalidInput', 'backfill, partition'));
     assert.deepEqual(scheduledActivities(await eventsOf(handle)), []);
   });
 });
-
-function failedAs(type: string, message: string): (error: unknown) => true {
-  return (error) => {
-    assert.ok(error instanceof WorkflowFailedError);
-    assert.ok(error.cause instanceof ApplicationFailure, String(error.cause));
-    assert.equal(error.cause.type, type);
-    assert.ok(error.cause.message.includes(message), error.cause.message);
-    return true;
-  };
-}
-
-function cancelled(error: unknown): true {
-  assert.ok(error instanceof WorkflowFailedError);
-  assert.ok(error.cause instanceof CancelledFailure, String(error.cause));
-  return true;
-}

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Context } from '@temporalio/activity';
-import type { Client, WorkflowHandle } from '@temporalio/client';
+import type { Client, WorkflowHandle, WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import type { ControlActivities, FillActivities } from '../../src/activities/create-activities.js';
 import type { BackfillPlan, FillPartitionRequest } from '../../src/activities/messages.js';
 import type { PartitionResult } from '../../src/contract.js';
@@ -137,11 +137,17 @@ export function scheduledActivities(events: readonly Event[]): string[] {
   return events.flatMap((event) => event.activityTaskScheduledEventAttributes?.activityType?.name ?? []);
 }
 
-/** All runs of a workflow id, the oldest first. */
-export async function runsOf(client: Client, workflowId: string): Promise<{ runId: string; status: string }[]> {
-  const runs = [];
-  for await (const run of client.workflow.list({ query: `WorkflowId = '${workflowId}'` })) {
-    runs.push({ runId: run.runId, status: run.status.name, at: run.startTime.getTime() });
+/** All runs of a chain of continue-as-new, the oldest first. (Temporal's listing lags behind.) */
+export async function runsOf(
+  client: Client,
+  { workflowId, firstExecutionRunId }: WorkflowHandleWithFirstExecutionRunId,
+): Promise<{ runId: string; status: string }[]> {
+  const runs: { runId: string; status: string }[] = [];
+  for (let next: string | null | undefined = firstExecutionRunId; next;) {
+    const handle: WorkflowHandle = client.workflow.getHandle(workflowId, next);
+    runs.push({ runId: next, status: (await handle.describe()).status.name });
+    const last: Event | undefined = (await eventsOf(handle)).at(-1);
+    next = last?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId;
   }
-  return runs.sort((a, b) => a.at - b.at).map(({ runId, status }) => ({ runId, status }));
+  return runs;
 }
