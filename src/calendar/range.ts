@@ -16,6 +16,13 @@ export function previousKey(grid: Grid, key: string): string {
   return formatKey(grid.by, previousUnit(grid, unitOf(grid, key)));
 }
 
+/** The key of the partition `steps` before. Throws `KeyError` for a key that is none of the grid's, or before the first one. */
+export function keyBefore(grid: Grid, key: string, steps: number): string {
+  let number = unitOf(grid, key);
+  for (let step = 0; step < steps; step++) number = previousUnit(grid, number);
+  return formatKey(grid.by, number);
+}
+
 /**
  * The key of the partition whose window holds an instant, given as an ISO string with `Z` or an offset. Each instant is in
  * exactly one window. Throws `RangeError` where the string is no instant.

@@ -1,6 +1,7 @@
 import type { Grid } from '../calendar/calendar.js';
+import { FIRST_YEAR } from '../calendar/key.js';
 import { KeyError } from '../calendar/key-error.js';
-import { countBetween, previousKey } from '../calendar/range.js';
+import { countBetween, keyBefore } from '../calendar/range.js';
 import { windowOf } from '../calendar/window.js';
 import type { BackfillInput } from '../contract.js';
 import { Failure } from '../failure.js';
@@ -91,15 +92,15 @@ function judgeKey(key: string, field: string, pipeline: Pipeline): void {
 
 /** The key `steps` before the newest, or the pipeline's start where that comes first. */
 function stepsBack(grid: Grid, { newestAsOf, start }: Limits, steps: number): string {
-  let key = newestAsOf;
+  if (start !== undefined && newestAsOf <= start) return newestAsOf;
+  if (start !== undefined && countBetween(grid, start, newestAsOf) <= steps) return start;
   try {
-    for (let step = 0; step < steps && (start === undefined || key > start); step++) key = previousKey(grid, key);
+    return keyBefore(grid, newestAsOf, steps);
   } catch (error) {
     if (!(error instanceof KeyError)) throw error;
     throw new Failure(
       'InvalidInput',
-      `last goes back to partitions before ${key}, the first one there can be: expected fewer.`,
+      `last goes back to years before ${FIRST_YEAR}, which have no partitions: expected fewer.`,
     );
   }
-  return key;
 }

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
 import type { Grid } from '../../src/calendar/calendar.js';
-import { countBetween, keyAt, keysBetween, newestFinished, nextKey, previousKey } from '../../src/calendar/range.js';
+import {
+  countBetween,
+  keyAt,
+  keyBefore,
+  keysBetween,
+  newestFinished,
+  nextKey,
+  previousKey,
+} from '../../src/calendar/range.js';
 import { clockChanges, isZone } from '../../src/calendar/zone.js';
 
 const days: Grid = { by: 'day', zone: 'UTC' };
@@ -24,6 +32,7 @@ describe('calendar: ranges', () => {
     const apia: Grid = { by: 'day', zone: 'Pacific/Apia' };
     assert.equal(nextKey(apia, '2011-12-29'), '2011-12-31');
     assert.equal(previousKey(apia, '2011-12-31'), '2011-12-29');
+    assert.equal(keyBefore(apia, '2012-01-01', 2), '2011-12-29');
     assert.equal(countBetween(apia, '2011-12-01', '2011-12-31'), 30);
     assert.throws(() => nextKey(apia, '2011-12-30'), /2011-12-29 and 2011-12-31/);
   });

@@ -189,7 +189,10 @@ describe('plan: lists, last and all', () => {
   it('stops last at the start', async () => {
     const { entries, first, notes } = await plan({ last: 1_000_000 });
     assert.deepEqual({ count: entries.length, first, notes }, { count: 434, first: '2023-01-01', notes: [] });
-    await refused(plan({ last: 1_000_000 }, { start: undefined }), /last goes back to partitions before 1000-01-01/);
+    await refused(
+      plan({ last: 1_000_000 }, { start: undefined }),
+      /last goes back to years before 1000, which have no partitions: expected fewer/,
+    );
   });
 
   it('means all from the start where only is given alone', async () => {
