@@ -6,6 +6,7 @@ import { endBackendsOfRun } from './end-backends.js';
 import { sqlstate, toFailure } from './errors.js';
 import type { FillRequest } from './fill-request.js';
 import type { Session } from './session.js';
+import { alone } from './transaction.js';
 
 export interface Claim {
   /** Grows with each claim: an attempt with a lower one can no longer commit. */
@@ -29,8 +30,9 @@ export async function claim(session: Session, database: Database, request: FillR
   const { pipeline, window, owner, attempt } = request;
   for (let tries = 1; ; tries++) {
     try {
-      const [row] = await session.rows<{ fence: number; faults: number }>(
-        `WITH pinned AS MATERIALIZED (
+      const [row] = await alone(session, database, () =>
+        session.rows<{ fence: number; faults: number }>(
+          `WITH pinned AS MATERIALIZED (
            SELECT pg_catalog.set_config('lock_timeout', $7, true), pg_catalog.set_config('application_name', $8, true),
                   CASE WHEN pg_catalog.current_setting('synchronous_commit') IN ('off', 'local')
                        THEN pg_catalog.set_config('synchronous_commit', 'on', true) END)
@@ -41,16 +43,17 @@ export async function claim(session: Session, database: Database, request: FillR
                 deadline = excluded.deadline, claimed_at = excluded.claimed_at
           WHERE NOT c.closed AND (c.scheduled_at, c.attempt) <= (excluded.scheduled_at, excluded.attempt)
          RETURNING c.fence::pg_catalog.float8 AS fence, c.faults`,
-        [
-          pipeline.name,
-          window.key,
-          owner.run,
-          attempt.scheduledAt,
-          attempt.number,
-          Math.max(0, request.timeLeftMs) / 1000,
-          String(CLAIM_WAIT_MS),
-          `${ownerPrefix(owner)}claims`,
-        ],
+          [
+            pipeline.name,
+            window.key,
+            owner.run,
+            attempt.scheduledAt,
+            attempt.number,
+            Math.max(0, request.timeLeftMs) / 1000,
+            String(CLAIM_WAIT_MS),
+            `${ownerPrefix(owner)}claims`,
+          ],
+        ),
       );
       if (row) return row;
       throw new Failure(
@@ -59,6 +62,7 @@ export async function claim(session: Session, database: Database, request: FillR
       );
     } catch (error) {
       if (sqlstate(error) !== '55P03') throw toFailure(error);
+      await session.rollback();
       if (tries === CLAIM_TRIES) {
         throw new Failure(
           'Conflict',

@@ -2,6 +2,7 @@ import pg from 'pg';
 import { Failure } from '../failure.js';
 import { abortable } from './abortable.js';
 import { toFailure } from './errors.js';
+import { beginAlone, ROLE_DEFAULTS, type RoleDefaults } from './role-defaults.js';
 import { Session } from './session.js';
 
 export interface DatabaseOptions {
@@ -32,6 +33,8 @@ export class Database {
   checksClients = false;
   /** The role's and database's own search path, before any session changed it. */
   searchPath = '';
+  /** What a single statement of ours needs before it; undefined where it needs nothing. */
+  beginAlone: string | undefined;
   serverVersion = 0;
   /** Such as `sales at db.example:5432`: never the user or the password. */
   readonly place: string;
@@ -60,10 +63,31 @@ export class Database {
    */
   async query<Row extends object>(text: string, values: readonly unknown[] = []): Promise<Row[]> {
     try {
-      const result = await this.#control.query<Row>(text, [...values]);
-      return result.rows;
+      if (this.beginAlone === undefined) return (await this.#control.query<Row>(text, [...values])).rows;
+      return await this.#queryPinned<Row>(this.beginAlone, text, values);
     } catch (error) {
       throw this.#placed(error);
+    }
+  }
+
+  async #queryPinned<Row extends object>(begin: string, text: string, values: readonly unknown[]): Promise<Row[]> {
+    const client = await this.#control.connect();
+    let lost: Error | undefined;
+    const onError = (error: Error): void => {
+      lost ??= error;
+    };
+    client.on('error', onError);
+    try {
+      await client.query(begin);
+      const { rows } = await client.query<Row>(text, [...values]);
+      await client.query('COMMIT');
+      return rows;
+    } catch (error) {
+      await client.query('ROLLBACK').catch(onError);
+      throw error;
+    } finally {
+      client.removeListener('error', onError);
+      client.release(lost);
     }
   }
 
@@ -100,13 +124,13 @@ export class Database {
 export async function openDatabase(url: string, options: DatabaseOptions): Promise<Database> {
   const database = new Database(url, options);
   try {
-    const [facts] = await database.query<{ version: number; path: string | null; interval: string | null }>(`
-      SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4 AS version,
-             (SELECT reset_val FROM pg_catalog.pg_settings WHERE name = 'search_path') AS path,
+    const [facts] = await database.query<RoleDefaults & { version: number; interval: string | null }>(`
+      SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4 AS version, ${ROLE_DEFAULTS},
              pg_catalog.current_setting('client_connection_check_interval', true) AS interval`);
     if (!facts) throw new Failure('Unexpected', 'The database answered its own settings with no row.');
     database.serverVersion = facts.version;
-    database.searchPath = facts.path ?? '';
+    database.searchPath = facts.path;
+    database.beginAlone = beginAlone(facts);
     database.checksClients = facts.interval !== null && (await canCheckClients(database));
     return database;
   } catch (error) {

@@ -76,10 +76,12 @@ export async function migrate(database: Database): Promise<string[]> {
   const known = await migrations();
   try {
     return await withSession(database, new AbortController().signal, async (session) => {
-      await session.query('BEGIN');
+      // Read committed whatever the role's default: what another process has applied must be seen once the lock is ours.
+      await session.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
       // From here on a long migration, or a wait for the lock, is told apart from a connection that is dead.
       await identify(session, 'repave migrate');
-      await session.query(`SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)`);
+      await session.query(`SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
+                                  pg_catalog.set_config('statement_timeout', '0', true), pg_catalog.set_config('lock_timeout', '0', true)`);
       await session.query('SELECT pg_catalog.pg_advisory_xact_lock($1::pg_catalog.int8)', [REGISTRY_LOCK]);
       const schema = await session.rows(`SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'repave'`);
       if (schema.length === 0) await session.query('CREATE SCHEMA repave');

@@ -1,4 +1,5 @@
 import type { Database } from './database.js';
+import { pinnedPath } from './role-defaults.js';
 import type { Backend, Session } from './session.js';
 
 export interface Pins {
@@ -29,11 +30,15 @@ export async function begin(session: Session, database: Database, pins: Pins): P
     ['extra_float_digits', '1'],
     ['standard_conforming_strings', 'on'],
     ['transform_null_equals', 'off'],
+    ['array_nulls', 'on'],
+    // Else one table would have two names in the ledger.
+    ['quote_all_identifiers', 'off'],
     // Fails where a policy would hide rows, instead of filling around them.
     ['row_security', 'off'],
     ['lock_timeout', String(pins.lockTimeoutMs)],
     ['statement_timeout', String(Math.max(1, Math.ceil(pins.statementTimeoutMs)))],
     ['idle_in_transaction_session_timeout', String(IDLE_TIMEOUT_MS)],
+    ...(database.serverVersion >= 170_000 ? [['transaction_timeout', '0'] as const] : []),
     ...(database.checksClients ? [['client_connection_check_interval', '5s'] as const] : []),
   ];
   const calls = settings.map((_, i) => `pg_catalog.set_config($${2 * i + 1}, $${2 * i + 2}, true)`);
@@ -66,9 +71,13 @@ export async function identify(session: Session, applicationName: string): Promi
   session.backend = { pid: backend.pid, startedAt: backend.started, applicationName };
 }
 
-/** pg_catalog first and temporary tables last, whatever is between: nobody's object stands in for a built-in or a source. */
-export function pinnedPath(own: string): string {
-  return ['pg_catalog', own.trim(), 'pg_temp'].filter((part) => part !== '').join(', ');
+/** Runs one statement of our own in autocommit; where the role's defaults could change what it does, in a pinned transaction. */
+export async function alone<T>(session: Session, database: Database, statement: () => Promise<T>): Promise<T> {
+  if (database.beginAlone === undefined) return statement();
+  await session.query(database.beginAlone);
+  const result = await statement();
+  await commit(session);
+  return result;
 }
 
 /** Sets the lock timeout for the rest of the transaction. */
