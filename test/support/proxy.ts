@@ -84,6 +84,11 @@ export class Proxy {
     return [...this.#open];
   }
 
+  /** Resolves once every connection whose client's end is closed has gone at the server's end too. Not for frozen ones. */
+  async gone(): Promise<void> {
+    await Promise.all(this.connections.map(({ client, closed }) => (client.destroyed ? closed : undefined)));
+  }
+
   /** From here on nothing passes on any open connection, and none is closed. */
   freezeAll(): void {
     for (const connection of this.#open) connection.freeze();
