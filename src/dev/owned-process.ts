@@ -28,14 +28,14 @@ export async function spawnOwned(
   args: readonly string[],
   options: {
     readonly env: NodeJS.ProcessEnv;
-    readonly logFile: string | 'inherit';
+    readonly logFile: string | undefined;
     readonly cwd?: string;
     readonly user?: { readonly uid: number; readonly gid: number };
     /** Sent should this process exit first. */
     readonly lastSignal: NodeJS.Signals;
   },
 ): Promise<OwnedProcess> {
-  const log = options.logFile === 'inherit' ? 'inherit' : openSync(options.logFile, 'a', 0o600);
+  const log = options.logFile === undefined ? 'inherit' : openSync(options.logFile, 'a', 0o600);
   let child: ChildProcess;
   try {
     child = spawn(command, args, {

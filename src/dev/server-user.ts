@@ -16,8 +16,11 @@ export function serverUser(): ServerUser | undefined {
   if (process.getuid?.() !== 0) return undefined;
   for (const name of ['postgres', 'nobody']) {
     try {
+      // Wherever the caller's PATH leads, `id` is one of the system's own.
       const id = (flag: string): number =>
-        Number(execFileSync('id', [flag, name], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+        Number(
+          execFileSync('id', [flag, name], { stdio: ['ignore', 'pipe', 'ignore'], env: { PATH: '/usr/bin:/bin' } }),
+        );
       return { name, uid: id('-u'), gid: id('-g') };
     } catch {
       // No such user: the next one.

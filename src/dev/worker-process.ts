@@ -27,7 +27,7 @@ export async function startWorker(options: WorkerOptions): Promise<Part> {
   const start = async (): Promise<OwnedProcess> => {
     const started = await spawnOwned(process.execPath, ownProgram('worker'), {
       env: options.env,
-      logFile: options.logFile ?? 'inherit',
+      logFile: options.logFile,
       lastSignal: 'SIGKILL',
     });
     record(pidFile(options.dir), started);
