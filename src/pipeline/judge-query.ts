@@ -1,6 +1,7 @@
 import { hasSqlDetails, loadModule, parseSync } from 'libpg-query';
 import { lineAt } from './invalid-pipeline.js';
 import type { TableName } from './pipeline.js';
+import { blankComments } from './sql-tokens.js';
 import { tableText } from './table-name.js';
 
 /** Why a query is refused; `line` counts from 1 in the text that was judged. */
@@ -22,7 +23,9 @@ const WRITING = {
  * Asks PostgreSQL's own parser whether a text is one SELECT that changes nothing and does not read the target. Undefined
  * where it is. The text's parameters are placeholders already. A name without a schema is taken for one of `public`.
  */
-export async function judgeQuery(text: string, target: TableName): Promise<QueryProblem | undefined> {
+export async function judgeQuery(query: string, target: TableName): Promise<QueryProblem | undefined> {
+  // The library's scanner, unlike the server's, does not let a string go on behind a comment.
+  const text = blankComments(query);
   await loadModule();
   let statements: readonly Tree[];
   try {

@@ -104,6 +104,16 @@ export function sqlTokens(text: string): SqlToken[] {
   return tokens;
 }
 
+/** The text with spaces in the place of its comments, so that every other character keeps its place. */
+export function blankComments(text: string): string {
+  let blanked = '';
+  for (const { kind, text: token, start } of sqlTokens(text)) {
+    if (kind === 'comment') continue;
+    blanked += text.slice(blanked.length, start).replace(/[^\n\r]/g, ' ') + token;
+  }
+  return blanked;
+}
+
 function stringPattern(prefix: string): RegExp {
   if (/^e$/i.test(prefix)) return ESCAPE_STRING;
   return /^[bx]$/i.test(prefix) ? BIT_STRING : PLAIN_STRING;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { loadModule, scanSync } from 'libpg-query';
-import { type SqlToken, sqlTokens } from '../../src/pipeline/sql-tokens.js';
+import { blankComments, type SqlToken, sqlTokens } from '../../src/pipeline/sql-tokens.js';
 
 const parameters = (text: string): string[] =>
   sqlTokens(text)
@@ -56,6 +56,15 @@ describe('SQL tokens: where a parameter is one', () => {
   for (const [text, expected] of cases) {
     it(JSON.stringify(text), () => assert.deepEqual(parameters(text), expected));
   }
+});
+
+describe('SQL tokens: comments blanked', () => {
+  it('leaves every other character in its place', () => {
+    assert.equal(
+      blankComments("a -- b\n/* c\n/* d */ */ 'e -- f' 'g' -- h\n'i' $$ -- j $$ \"k--\" -- l"),
+      `a ${' '.repeat(4)}\n${' '.repeat(4)}\n${' '.repeat(10)} 'e -- f' 'g' ${' '.repeat(4)}\n'i' $$ -- j $$ "k--"`,
+    );
+  });
 });
 
 describe("SQL tokens: cut as PostgreSQL's own scanner cuts them", () => {
