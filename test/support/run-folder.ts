@@ -26,7 +26,7 @@ async function sweep(folder: string): Promise<void> {
     // Another run is just making it, or has removed it.
     return;
   }
-  for (const name of readdirSync(folder)) {
+  for (const { name } of readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory())) {
     await clearLeftover(join(folder, name, 'data'), () => undefined);
     await clearTemporalLeftover(join(folder, name), () => undefined);
   }
