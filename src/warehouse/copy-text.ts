@@ -87,7 +87,7 @@ function arrayText(value: readonly unknown[], type: string, refuse: (problem: st
 function jsonText(value: unknown, refuse: (problem: string) => never): string {
   let text: string | undefined;
   try {
-    text = JSON.stringify(value) as string | undefined;
+    text = JSON.stringify(value);
   } catch {
     return refuse('the value has no JSON form');
   }

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { type FailureType } from '../contract.js';
+import type { FailureType } from '../contract.js';
 import { Failure } from '../failure.js';
 
 /** Why a failure that a server's error names is what it is, and what to do. `{constraint}` and the like are names, never values. */
@@ -216,14 +216,14 @@ function isLostConnection(error: unknown): boolean {
     /^(Connection terminated|The connection was closed|Client (has encountered|was closed)|timeout (expired|exceeded)|Query read timeout|Cannot use a pool|The session was cancelled)/.test(
       message,
     ) ||
-    /reading 'stream'/.test(message) ||
-    /Client was closed and is not queryable/.test(message)
+    message.includes('reading \'stream\'') ||
+    message.includes('Client was closed and is not queryable')
   );
 }
 
 function describeLoss(error: unknown): string {
   const message = error instanceof Error ? error.message : '';
-  if (/^timeout exceeded/.test(message))
+  if (message.startsWith("timeout exceeded"))
     return 'No connection came free in time: all that this worker may open are in use.';
   const code = codeOf(error);
   const unmade = NEVER_MADE.has(code ?? '') || /connection timeout$|^timeout expired/.test(message);

@@ -93,13 +93,12 @@ function parameterValues(parameters: readonly ParameterName[], window: Window): 
  */
 export async function refuseSelfRead(session: Session, pipeline: SqlPipeline, target: Target): Promise<void> {
   const [row] = await session.rows<{ reads: boolean }>(
-    `SELECT EXISTS (SELECT FROM pg_catalog.pg_locks
-                     WHERE pid = pg_catalog.pg_backend_pid() AND locktype = 'relation' AND mode = 'AccessShareLock'
-                       AND relation = ANY ($1::pg_catalog.oid[])
-                       -- A write to a part locks what is above it so, to read the part's bounds.
-                       AND (relation = $2 OR relation <> ALL (ARRAY(
-                         SELECT relid::pg_catalog.oid FROM pg_catalog.pg_partition_ancestors($2))))) AS reads`,
-    [target.tree, target.oid],
+    `SELECT EXISTS (SELECT FROM pg_catalog.pg_locks l
+                      -- Not of partitioned tables: a write to a part locks those above it so, to read the part's bounds.
+                      JOIN pg_catalog.pg_class c ON c.oid = l.relation AND c.relkind = 'r'
+                     WHERE l.pid = pg_catalog.pg_backend_pid() AND l.locktype = 'relation' AND l.mode = 'AccessShareLock'
+                       AND l.relation = ANY ($1::pg_catalog.oid[])) AS reads`,
+    [target.tree],
   );
   if (row?.reads) {
     throw new Failure(

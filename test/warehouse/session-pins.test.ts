@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import pg from 'pg';
+import type pg from 'pg';
 import { endFill } from '../../src/warehouse/end-fill.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { registerPipeline, registeredPipelines } from '../../src/warehouse/ledger.js';
@@ -16,7 +16,7 @@ import {
   withWorker,
 } from '../support/fill.js';
 import { setRoleDefaults } from '../support/role-defaults.js';
-import { unhooked, withStatements } from '../support/statements.js';
+import { type Statement, unhooked, withStatements } from '../support/statements.js';
 
 const QUERY = 'SELECT day, upper(note) AS note FROM source WHERE day >= :date AND day < :end_date';
 
@@ -64,35 +64,47 @@ describe('what the role has set', () => {
       await setRoleDefaults(test, { search_path: 'evil, pg_catalog, public' });
     });
 
-    it('changes no meaning: the lock is held, and there is one copy of the rows', async () => {
+    /** Advisory locks that a fill holds just before its ledger's row. */
+    const locksOfFill = async (rewrite?: (statement: Statement) => { text: string; values: readonly unknown[] }) => {
+      let held = -1;
+      const countLocks = async (): Promise<void> => {
+        const [locks] = await test.sql<{ held: number }>(
+          `SELECT count(*)::int AS held FROM pg_locks WHERE locktype = 'advisory' AND granted
+              AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+        );
+        held = locks?.held ?? -1;
+      };
       const pipeline = sqlPipeline(QUERY, { checks: [{ kind: 'rows', min: 2, max: 2 }] });
-      let held = 0;
-      await withWorker(test, async (database) => {
+      const outcome = await withWorker(test, async (database) => {
         await registerPipeline(database, pipeline);
-        for (let time = 0; time < 2; time++) {
-          await withStatements(
-            {
-              before: async ({ kind }) => {
-                if (kind !== 'guard') return;
-                const [locks] = await unhooked(() =>
-                  test.sql<{ held: number }>(
-                    `SELECT count(*)::int AS held FROM pg_locks WHERE locktype = 'advisory' AND granted
-                      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-                  ),
-                );
-                held += locks?.held ?? 0;
-              },
-            },
-            async () => {
-              const outcome = await fill(database, fillRequest(pipeline));
-              assert.deepEqual([outcome.rows, outcome.deleted], [2, time * 2]);
-            },
-          );
-        }
+        return withStatements(
+          { before: ({ kind }) => (kind === 'guard' ? unhooked(countLocks) : undefined), rewrite },
+          () => fill(database, fillRequest(pipeline)),
+        );
       });
-      assert.equal(held, 4, 'in each of two fills, the grid’s lock and the window’s');
+      return { held, outcome };
+    };
+
+    it('changes no meaning: the locks are held, and there is one copy of the rows', async () => {
+      for (let time = 0; time < 2; time++) {
+        const { held, outcome } = await locksOfFill();
+        assert.equal(held, 2, 'the grid’s and the window’s');
+        assert.deepEqual([outcome.rows, outcome.deleted], [2, time * 2]);
+      }
       assert.deepEqual(await notes(), ['A', 'B']);
       assert.equal((await fills(test)).length, 2);
+    });
+
+    it('would take the locks away, were the functions not named in full under the role’s own path', async () => {
+      // These alone would already fail it.
+      await test.sql('DROP OPERATOR evil.= (text, text), evil.= (bigint, bigint), evil.>= (date, date)');
+      const { held } = await locksOfFill(({ kind, text, values }) => ({
+        text: kind === 'lock' ? text.replaceAll('pg_catalog.pg_advisory', 'pg_advisory') : text,
+        values: values.map((value) =>
+          value === 'pg_catalog, evil, pg_catalog, public, pg_temp' ? 'evil, pg_catalog, public' : value,
+        ),
+      }));
+      assert.equal(held, 0);
     });
 
     it('changes no meaning of what is said outside a fill', async () => {
