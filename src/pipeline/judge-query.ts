@@ -31,7 +31,7 @@ export async function judgeQuery(query: string, target: TableName): Promise<Quer
   try {
     statements = (parseSync(text).stmts ?? []).map((statement): Tree => ({ ...statement }));
   } catch (error) {
-    if (!hasSqlDetails(error)) throw error;
+    if (!hasSqlDetails(error)) return { message: `PostgreSQL's parser cannot take it: ${String(error)}.` };
     // The parser counts characters, JavaScript UTF-16 units.
     const before = [...text].slice(0, Math.max(0, error.sqlDetails?.cursorPosition ?? 0)).join('');
     return {

@@ -63,8 +63,25 @@ async function readPipeline(files: readonly FileToRead[]): Promise<Pipeline> {
       `${JSON.stringify(file.name)} is no pipeline's name: expected lower-case letters, digits and _, with / between folders.`,
     );
   }
-  if (file.path.endsWith('.sql')) return readSqlPipeline(file, await readFile(file.path, 'utf8'));
-  return readTypescriptPipeline(file);
+  try {
+    if (!file.path.endsWith('.sql')) return await readTypescriptPipeline(file);
+    return await readSqlPipeline(file, textOf(file, await readFile(file.path)));
+  } catch (error) {
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    if (syscall === undefined) throw error;
+    throw invalidPipeline(file, undefined, `it cannot be read (${code}).`);
+  }
+}
+
+/** PostgreSQL ends a text at a NUL, so what follows one would be sent unjudged or not at all. */
+function textOf(file: FileToRead, content: Buffer): string {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(content);
+    if (!text.includes('\0')) return text;
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+  }
+  throw invalidPipeline(file, undefined, 'it is no text: expected UTF-8 without NUL characters.');
 }
 
 /** The folder's pipeline files by the name each gives its pipeline, sorted by name. */

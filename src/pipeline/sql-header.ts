@@ -74,12 +74,15 @@ function readHeader(file: FileToRead, yaml: string, firstLine: number): ReadSett
   }
   // YAML reads `version: 1.10` as 1.1 and `start: 1997` as a number; what was written is meant.
   visit(document, {
+    Alias() {
+      throw invalidPipeline(file, firstLine - 1, 'the header uses a YAML alias (*name): write the value out.');
+    },
     Pair(_, pair) {
       const wantsText = isScalar(pair.key) && (pair.key.value === 'version' || pair.key.value === 'start');
       if (wantsText && isScalar(pair.value) && pair.value.source !== undefined) pair.value.value = pair.value.source;
     },
   });
-  const read = readSqlSettings(document.toJS({ maxAliasCount: 0 }));
+  const read = readSqlSettings(document.toJS());
   if (read.settings) return read.settings;
   const [first, ...others] = read.problems;
   const more = others.length > 0 ? ` (${others.length} more after that)` : '';

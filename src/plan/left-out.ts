@@ -1,5 +1,5 @@
 import type { Grid } from '../calendar/calendar.js';
-import { keyAt, nextKey, previousKey } from '../calendar/range.js';
+import { nextKey, previousKey } from '../calendar/range.js';
 import { windowOf } from '../calendar/window.js';
 import type { Pipeline } from '../pipeline/pipeline.js';
 import { type Limits, type Span, spanSize } from './selection.js';
@@ -11,10 +11,11 @@ export interface CutSpans {
 }
 
 /** Cuts disjoint, sorted spans to the limits. What falls away is counted and said: before the start, unfinished, future. */
-export function cutToLimits(asked: readonly Span[], pipeline: Pipeline, limits: Limits, now: string): CutSpans {
-  const grid = pipeline.partition;
-  const { start, newest } = limits;
-  const current = keyAt(grid, now);
+export function cutToLimits(
+  asked: readonly Span[],
+  { partition: grid }: Pipeline,
+  { start, newest, current }: Limits,
+): CutSpans {
   const before = start === undefined ? [] : overlaps(grid, asked, { to: previousKey(grid, start) });
   const unfinished = current > newest ? overlaps(grid, asked, { from: current, to: current }) : [];
   const future = overlaps(grid, asked, { from: nextKey(grid, current) });

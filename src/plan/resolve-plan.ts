@@ -1,11 +1,9 @@
-import { countBetween, keyAt, keysBetween, newestFinished } from '../calendar/range.js';
-import { windowOf } from '../calendar/window.js';
+import { countBetween, keysBetween } from '../calendar/range.js';
 import { type BackfillInput, PARTITION_STATES, type PartitionState } from '../contract.js';
-import { Failure } from '../failure.js';
 import type { Pipeline } from '../pipeline/pipeline.js';
 import type { PartitionRow } from '../warehouse/partitions.js';
-import { cutToLimits, disjointSpans } from './left-out.js';
-import { askedSpans, type Limits, type Span } from './selection.js';
+import { fillable } from './fillable.js';
+import { askedSpans, limitsOf, type Span } from './selection.js';
 import { stateOf } from './state.js';
 
 /** A partition that a backfill would fill. */
@@ -45,14 +43,9 @@ export interface PlanningFacts {
  */
 export async function resolvePlan(input: BackfillInput, pipeline: Pipeline, facts: PlanningFacts): Promise<Plan> {
   const grid = pipeline.partition;
-  const now = facts.now.toISOString();
-  const limits = limitsOf(input, pipeline, facts);
-  const asked = disjointSpans(askedSpans(input, pipeline, limits));
-  const { spans, notes } = cutToLimits(asked, pipeline, limits, now);
-  const [first, last] = [spans[0]?.from, spans.at(-1)?.to];
-  if (first === undefined || last === undefined) throw nothingLeft(input, asked, pipeline, limits, notes);
-
-  const rows = await facts.rows(first, last);
+  const limits = limitsOf(input, pipeline, facts.now, facts.asOf);
+  const { spans, notes } = fillable(askedSpans(input, pipeline, limits), pipeline, limits);
+  const rows = await facts.rows(spans[0].from, spans.at(-1)?.to ?? spans[0].to);
   const entries: PlanEntry[] = [];
   const counts = Object.fromEntries(PARTITION_STATES.map((state) => [state, 0])) as Record<PartitionState, number>;
   for (const { from, to } of spans) {
@@ -68,39 +61,4 @@ export async function resolvePlan(input: BackfillInput, pipeline: Pipeline, fact
   const whole = range && countBetween(grid, range.from, range.to) === entries.length;
   if (input.order === 'newest-first') entries.reverse();
   return { pipeline: pipeline.name, entries, counts, ...ends, range: whole ? range : undefined, notes };
-}
-
-function limitsOf(input: BackfillInput, pipeline: Pipeline, { now, asOf = now }: PlanningFacts): Limits {
-  const newest = (at: Date): string =>
-    input.includeUnfinished
-      ? keyAt(pipeline.partition, at.toISOString())
-      : newestFinished(pipeline.partition, at.toISOString());
-  return { start: pipeline.start, newest: newest(now), newestAsOf: newest(asOf > now ? now : asOf) };
-}
-
-function nothingLeft(
-  input: BackfillInput,
-  asked: readonly Span[],
-  pipeline: Pipeline,
-  limits: Limits,
-  notes: readonly string[],
-): Failure {
-  const { start, newest } = limits;
-  const because = notes.length > 0 ? ` ${notes.join(' ')}` : '';
-  if (start !== undefined && start > newest) {
-    const { end } = windowOf(pipeline.partition, start);
-    return new Failure(
-      'InvalidInput',
-      `${pipeline.name} has nothing to fill yet: its first partition ${start} is finished at ${end}.${because}`,
-    );
-  }
-  const afterNewest = asked.some(({ to }) => to > newest);
-  const nearest =
-    afterNewest || start === undefined
-      ? `${newest}, ${input.includeUnfinished ? 'the current one' : 'the newest finished one'}`
-      : `${start}, its start`;
-  return new Failure(
-    'InvalidInput',
-    `Nothing is left to fill in ${pipeline.name}.${because} The nearest partition is ${nearest}.`,
-  );
 }

@@ -1,7 +1,7 @@
 import type { Grid } from '../calendar/calendar.js';
 import { FIRST_YEAR } from '../calendar/key.js';
 import { KeyError } from '../calendar/key-error.js';
-import { countBetween, keyBefore } from '../calendar/range.js';
+import { countBetween, keyAt, keyBefore, newestFinished } from '../calendar/range.js';
 import { windowOf } from '../calendar/window.js';
 import type { BackfillInput } from '../contract.js';
 import { Failure } from '../failure.js';
@@ -13,13 +13,30 @@ export interface Span {
   readonly to: string;
 }
 
-/** The ends of what may be filled: the pipeline's `start`, and the newest partition there is, finished or not as asked. */
+/** What may be filled, as of a time: from the pipeline's `start` to the newest partition, finished or not as asked. */
 export interface Limits {
   readonly start?: string;
-  /** For ranges and lists. */
   readonly newest: string;
   /** For `last`: as of the schedule's time. */
   readonly newestAsOf: string;
+  /** The unfinished partition of that time. */
+  readonly current: string;
+}
+
+/** The limits of a request as of now; `asOf`, a schedule's time, counts as now where it is later. */
+export function limitsOf(
+  { includeUnfinished }: Pick<BackfillInput, 'includeUnfinished'>,
+  { partition, start }: Pipeline,
+  now: Date,
+  asOf: Date = now,
+): Limits {
+  const newest = (at: Date): string => (includeUnfinished ? keyAt : newestFinished)(partition, at.toISOString());
+  return {
+    start,
+    newest: newest(now),
+    newestAsOf: newest(asOf > now ? now : asOf),
+    current: keyAt(partition, now.toISOString()),
+  };
 }
 
 /**
@@ -77,7 +94,8 @@ function ordered(from: string, to: string, fromField: string, toField: string): 
   return { from, to };
 }
 
-function judgeKey(key: string, field: string, pipeline: Pipeline): void {
+/** Throws `InvalidInput` for a key that names no partition of the pipeline; `field` says where it was given. */
+export function judgeKey(key: string, field: string, pipeline: Pipeline): void {
   try {
     windowOf(pipeline.partition, key);
   } catch (error) {

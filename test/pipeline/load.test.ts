@@ -51,6 +51,9 @@ describe('loading pipelines', () => {
     await write('pipelines/fine.sql', SQL);
     await write('pipelines/broken/bad.sql', SQL.replace('target: t', 'tarjet: t'));
     await write('pipelines/Upper-Case.sql', SQL);
+    await mkdir(join(folder, 'folder.sql'));
+    await writeFile(join(folder, 'latin1.sql'), Buffer.from(`${SQL}, 'é'`, 'latin1'));
+    await write('pipelines/nul.sql', `${SQL}\0; DROP TABLE t`);
     await write('pipelines/twice.sql', SQL);
     await write('pipelines/twice.ts', TS);
     await write('pipelines/syntax.ts', 'export default {{{');
@@ -67,10 +70,13 @@ describe('loading pipelines', () => {
     const expected: Record<string, RegExp> = {
       'Upper-Case': /^pipelines\/Upper-Case\.sql: "Upper-Case" is no pipeline's name: expected lower-case letters/,
       'broken/bad': /^pipelines\/broken\/bad\.sql:2: /,
+      folder: /^pipelines\/folder\.sql: it cannot be read \(EISDIR\)\.$/,
+      latin1: /^pipelines\/latin1\.sql: it is no text: expected UTF-8 without NUL/,
       missing: /^pipelines\/missing\.ts: it does not load: .*no_such_file/,
       no_rows:
         /^pipelines\/no_rows\.ts: rows is missing: expected a function.* unknown setting "row"\. Did you mean rows\?/,
       nothing: /^pipelines\/nothing\.ts: its default export is no pipeline: expected `export default definePipeline/,
+      nul: /^pipelines\/nul\.sql: it is no text/,
       plain_object: /^pipelines\/plain_object\.ts: its default export is no pipeline/,
       settings:
         /^pipelines\/settings\.ts: target is 5 \(a number\): expected a table.* unknown setting "timout"\. Did you mean timeout\?/,

@@ -234,6 +234,7 @@ describe('SQL pipeline: a header that is wrong', () => {
     ['flattened indentation', () => read('-- repave\n-- target: t\n-- partition:\n-- column: d\n-- by: day\nSELECT 1'), /If a formatter removed the indentation, write it on one line: partition: \{ column: …, by: … \}/],
     ['a setting without its colon', () => withSettings('timeout 90s'), /:4: the header is not YAML: .* Comments in it begin with #/],
     ['a misspelt setting without its colon', () => withSettings('timout 90s'), /:4: the header is not YAML/],
+    ['an alias', () => withSettings('lookback: &n 1', 'concurrency: *n'), /:1: the header uses a YAML alias \(\*name\): write the value out/],
     ['prose that looks like a setting', () => withSettings('Note: these are the rows'), /:4: unknown setting "Note"/],
     ['a setting twice', () => withSettings('target: u'), /:4: the header is not YAML: Map keys must be unique/],
     ['a unit there is not', () => read('-- repave\n-- target: t\n-- partition: { column: d, by: fortnight }\nSELECT 1'), /:3: partition\.by is "fortnight": expected one of hour, day, week, month, quarter, year\./],
