@@ -14,14 +14,17 @@ function run(command, args, cwd) {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-run(process.execPath, ['scripts/build.js'], root);
-
 rmSync(image, { recursive: true, force: true });
 mkdirSync(image, { recursive: true });
-for (const path of ['package.json', 'package-lock.json', 'LICENSE', 'bin', 'dist', 'pipelines']) {
+for (const path of ['package.json', 'package-lock.json', 'LICENSE', 'bin', 'pipelines']) {
   if (existsSync(`${root}${path}`)) cpSync(`${root}${path}`, `${image}/${path}`, { recursive: true });
 }
+run(process.execPath, ['scripts/build.js', 'build/image/dist'], root);
 
 // Packages' own scripts fetch what only development needs. Optional packages are the servers for development, and
 // binaries of compilers that the prebuilt workflow bundle makes needless.
-run('npm', ['ci', '--omit=dev', '--omit=optional', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline'], image);
+run(
+  'npm',
+  ['ci', '--omit=dev', '--omit=optional', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline'],
+  image,
+);
