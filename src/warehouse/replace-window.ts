@@ -195,6 +195,8 @@ async function copyRows(
   source: SpooledSource | undefined,
 ): Promise<number> {
   if (!source) throw new Failure('Unexpected', `${request.pipeline.name} has no rows to copy.`);
+  // No row has no columns.
+  if (source.spool.rows === 0) return 0;
   refuseMismatch(request.pipeline.name, source.columns, target, request.pipeline.partition.column);
   const copied = await session.copy(
     `COPY ${table} (${quotedList(source.columns)}) FROM STDIN`,

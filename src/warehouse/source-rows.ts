@@ -30,8 +30,8 @@ export async function spoolRows(
   const spool = await Spool.create(spoolDir);
   let source: RowReader | undefined;
   try {
-    source = openSource(pipeline, request, signal);
     let columns: readonly TargetColumn[] | undefined = pipeline.columns && resolve(pipeline, pipeline.columns, target);
+    source = openSource(pipeline, request, signal);
     for (;;) {
       const row = await source.next();
       if (row === undefined) break;
