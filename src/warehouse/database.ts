@@ -52,9 +52,12 @@ export class Database {
     });
     this.spoolDir = options.spoolDir;
     this.watchEveryMs = options.watchEveryMs ?? 5_000;
-    // An idle connection that the server ends is no failure of anything; without a listener it would end the process.
-    this.#fills.on('error', () => undefined);
-    this.#control.on('error', () => undefined);
+    for (const pool of [this.#fills, this.#control]) {
+      // An idle connection that the server ends is no failure of anything; without a listener it would end the process.
+      pool.on('error', () => undefined);
+      // The same for one that it ends in the very tick that hands it out, before a session listens.
+      pool.on('connect', (client) => client.on('error', () => undefined));
+    }
   }
 
   /**
