@@ -57,5 +57,7 @@ async function cancel(
 
 /** Temporal's words for a run that is there and over; one that never was has others. */
 function hasEnded(error: unknown): boolean {
-  return error instanceof Error && error.name === 'WorkflowNotFoundError' && /already completed/.test(error.message);
+  return (
+    error instanceof Error && error.name === 'WorkflowNotFoundError' && error.message.includes('already completed')
+  );
 }

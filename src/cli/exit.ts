@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander';
 import { type FailureType, isFailureType } from '../contract.js';
 import { Failure } from '../failure.js';
+import { redactedError } from '../telemetry/redacted-error.js';
 
 /** What the command ends with. Part of the API: scripts and schedulers act on them. */
 export const EXIT = {
@@ -49,7 +50,7 @@ export function tell(error: unknown): Told {
     return { exitCode, type: 'InvalidInput', message: error.message.replace(/^error: /, '') };
   }
   if (error instanceof Failure) return { exitCode: exitCodeOf(error.type), type: error.type, message: error.message };
-  if (!(error instanceof Error)) return defect(String(error));
+  if (!(error instanceof Error)) return defect(error);
   // By name: these come from modules that are loaded only where they are needed.
   switch (error.name) {
     case 'KeyError':
@@ -71,7 +72,7 @@ export function tell(error: unknown): Told {
     case 'ServiceError':
       return { exitCode: EXIT.unreachable, type: 'TemporalUnavailable', message: serviceMessage(error) };
     default:
-      return defect(error.stack ?? error.message);
+      return defect(error);
   }
 }
 
@@ -81,10 +82,10 @@ function serviceMessage(error: Error): string {
   return `Temporal did not answer as it should (${reason}). What was started goes on by itself.`;
 }
 
-function defect(what: string): Told {
-  return {
-    exitCode: EXIT.defect,
-    type: 'Unexpected',
-    message: `This is a defect of Repave, please report it.\n${what}`,
-  };
+/** Told as a log would keep it: without what may hold a row's values. */
+function defect(error: unknown): Told {
+  const { type, message, code, at } = redactedError(error);
+  const what = [type, code, message].filter((part) => part !== undefined && part !== '').join(': ');
+  const lines = ['This is a defect of Repave, please report it.', what, ...(at ?? [])];
+  return { exitCode: EXIT.defect, type: 'Unexpected', message: lines.join('\n') };
 }

@@ -39,7 +39,7 @@ function start(command: string, words: readonly string[], cwd: string, env: Reco
     child.on('error', reject).on('close', (code) => resolve({ code, stdout, stderr }));
   });
   const ready = new Promise<void>((resolve, reject) => {
-    child.stderr.on('data', () => /Worker is ready/.test(stderr) && resolve());
+    child.stderr.on('data', () => stderr.includes('Worker is ready') && resolve());
     child.on('close', () => reject(new Error(`The worker ended:\n${stderr}`)));
   });
   ready.catch(() => undefined);

@@ -110,7 +110,7 @@ describe('lint', function () {
   for (const { place, text } of allowed) {
     it(`accepts in src/${place}: ${text.split('\n')[0]}`, async () => {
       assert.deepEqual(
-        (await rulesBroken(eslint, place, text)).filter((rule) => /restricted/.test(rule)),
+        (await rulesBroken(eslint, place, text)).filter((rule) => rule.includes('restricted')),
         [],
       );
     });
