@@ -1,5 +1,6 @@
 import type { Check, Pipeline } from '../pipeline/pipeline.js';
 import { Failure } from '../failure.js';
+import { counted } from './counted.js';
 import type { CheckOutcome } from './fill-request.js';
 import { quoted, quotedList } from './identifier.js';
 import type { Session } from './session.js';
@@ -45,14 +46,14 @@ export async function countWindow(
   const nulls = nullable.map(
     (column, i) => `, pg_catalog.count(*) FILTER (WHERE ${quoted(column)} IS NULL)::pg_catalog.float8 AS null_${i}`,
   );
-  const [counted] = await session.rows<Record<string, number>>(
+  const [count] = await session.rows<Record<string, number>>(
     `SELECT pg_catalog.count(*)::pg_catalog.float8 AS inside, ${rowsWritten('pg_catalog.unnest($3::pg_catalog.oid[])')} AS written${nulls.join('')}
        FROM ${window.table} WHERE ${window.condition}`,
     [...window.values, target.tree],
   );
-  const inside = counted?.inside ?? 0;
-  const written = (counted?.written ?? 0) - target.writtenBefore;
-  const nullCounts = new Map(nullable.map((column, i) => [column, counted?.[`null_${i}`] ?? 0]));
+  const inside = count?.inside ?? 0;
+  const written = (count?.written ?? 0) - target.writtenBefore;
+  const nullCounts = new Map(nullable.map((column, i) => [column, count?.[`null_${i}`] ?? 0]));
   const checks: CheckOutcome[] = [];
   for (const check of pipeline.checks) checks.push(await judge(check, inside, nullCounts, session, window, target));
   return { inside, written, checks };
@@ -70,7 +71,7 @@ async function judge(
   switch (check.kind) {
     case 'rows': {
       const passed = inside >= (check.min ?? 0) && inside <= (check.max ?? Infinity);
-      return { check: name, passed, seen: `${inside} rows` };
+      return { check: name, passed, seen: counted(inside) };
     }
     case 'not_null': {
       const found = check.columns
@@ -95,7 +96,7 @@ async function judge(
       return {
         check: name,
         passed: groups === 0,
-        seen: groups === 0 ? 'no repetition' : `${groups} values stand more than once`,
+        seen: groups === 0 ? 'no repetition' : `${counted(groups, 'value')} more than once`,
       };
     }
     default:

@@ -3,6 +3,7 @@ import { abortable } from './abortable.js';
 import { attemptName } from './attempt-name.js';
 import { countWindow, refuseFailedChecks, refuseUnknownColumns, type WindowCondition } from './checks.js';
 import { refuseMismatch } from './columns.js';
+import { counted } from './counted.js';
 import type { Database } from './database.js';
 import { describeHolder, endOverdueHolders } from './end-backends.js';
 import { sqlstate } from './errors.js';
@@ -60,7 +61,7 @@ export async function replaceWindow(
       return replaceLocked(session, database, request, fence, target, source, started);
     });
     if (result === 'overtaken' || !('blockedOn' in result)) return result;
-    await abortable(endOverdueHolders(database, result.blockedOn, request.owner.run, fence), signal);
+    await abortable(endOverdueHolders(database, result.blockedOn, request, fence), signal);
     if (i === LOCK_WAITS_MS.length - 1) {
       const holder = await abortable(describeHolder(database, result.blockedOn), signal);
       throw new Failure(
@@ -144,20 +145,20 @@ async function replaceLocked(
   await session.query('SET CONSTRAINTS ALL IMMEDIATE');
 
   request.onStep?.('check', inserted);
-  const counted = await countWindow(session, inWindow, pipeline, target);
-  await refuseUnaccounted(session, database, inWindow, request, target, { sent: inserted, ...counted });
-  refuseFailedChecks(pipeline, window.key, counted.checks);
+  const count = await countWindow(session, inWindow, pipeline, target);
+  await refuseUnaccounted(session, database, inWindow, request, target, { sent: inserted, ...count });
+  refuseFailedChecks(pipeline, window.key, count.checks);
   const warnings = deleted > 0 && inserted === 0 ? ['emptied'] : [];
   if (warnings.length > 0 && !pipeline.allowEmpty) {
     throw new Failure(
       'CheckFailed',
-      `The fill of ${pipeline.name} ${window.key} would empty a window that holds ${deleted} rows, and \`allowEmpty\` is false. The old rows stand.`,
+      `The fill of ${pipeline.name} ${window.key} would empty a window that holds ${counted(deleted)}, and \`allowEmpty\` is false. The old rows stand.`,
     );
   }
 
   request.onStep?.('commit', inserted);
   const seconds = (performance.now() - started) / 1000;
-  await writeEntry(session, request, { fence, deleted, inserted, seconds, checks: counted.checks, warnings });
+  await writeEntry(session, request, { fence, deleted, inserted, seconds, checks: count.checks, warnings });
   if (!(await commit(session))) {
     throw new Failure(
       'Conflict',

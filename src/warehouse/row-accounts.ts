@@ -1,5 +1,6 @@
 import { Failure } from '../failure.js';
 import type { WindowCondition } from './checks.js';
+import { counted } from './counted.js';
 import type { Database } from './database.js';
 import type { FillRequest } from './fill-request.js';
 import { quoted } from './identifier.js';
@@ -115,8 +116,4 @@ function outside(
       ? `${mine.outside} of ${counted(sent)} of ${pipeline.name} ${key} do not lie in its window ${bounds}. The old rows stand. Select only the window’s rows: WHERE … >= :start AND … < :end.`
       : `A trigger or a function wrote ${counted(mine.outside)} into ${target.name} beside the ${sent} of ${pipeline.name} ${key}, outside its window ${bounds}. The old rows stand. Drop it, or let it pass Repave’s role.`,
   );
-}
-
-function counted(rows: number): string {
-  return `${rows} ${rows === 1 ? 'row' : 'rows'}`;
 }
