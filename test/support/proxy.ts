@@ -86,7 +86,7 @@ export class Proxy {
 
   /** Resolves once every connection whose client's end is closed has gone at the server's end too. Not for frozen ones. */
   async gone(): Promise<void> {
-    await Promise.all(this.connections.map(({ client, closed }) => (client.destroyed ? closed : undefined)));
+    await Promise.all(this.connections.filter(({ client }) => client.destroyed).map(({ closed }) => closed));
   }
 
   /** From here on nothing passes on any open connection, and none is closed. */
