@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
-import { addCommand, runs, withTemporal } from './command.js';
-import { EXIT } from './exit.js';
+import { createLog } from '../telemetry/log.js';
+import { addCommand, type CommonOptions, type Context, runs, withTemporal } from './command.js';
+import { EXIT, type ExitCode } from './exit.js';
 
 /** `repave worker`: the process you deploy. Runs until it is told to stop, and then lets its fills end. */
 export function registerWorker(program: Command): void {
@@ -8,17 +9,29 @@ export function registerWorker(program: Command): void {
     summary: 'run a worker: the process that fills',
     examples: ['repave worker', 'REPAVE_FILLS=16 repave worker --task-queue nightly'],
     after:
-      'Ctrl-C or SIGTERM: it takes nothing new and its fills have REPAVE_SHUTDOWN_GRACE seconds to end, or are rolled back\n' +
-      'and go on elsewhere. A second Ctrl-C ends it at once, which is safe too.',
+      'Ctrl-C or SIGTERM: it takes nothing new, and its fills have REPAVE_SHUTDOWN_GRACE seconds to end\n' +
+      'before they are rolled back and go on elsewhere. A second Ctrl-C ends it at once, which is safe too.',
   });
-  withTemporal(command).action(
-    runs(async ({ settings }) => {
-      // Loaded here alone: the worker brings in the Temporal SDK's native part, which no other command needs.
-      const { runWorker } = await import('../worker.js');
-      const stop = new AbortController();
-      for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
-      await runWorker(settings, stop.signal);
-      return EXIT.done;
-    }),
-  );
+  withTemporal(command).action(runs(worker));
+}
+
+async function worker({ settings }: Context, _given: readonly unknown[], _options: CommonOptions): Promise<ExitCode> {
+  // Loaded here alone: the worker brings in the Temporal SDK's native part, which no other command needs.
+  const { runWorker } = await import('../worker.js');
+  const log = createLog(settings.env.REPAVE_LOG_LEVEL || 'info');
+  const stop = new AbortController();
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (stop.signal.aborted) process.exit(EXIT.interrupted);
+    log.info({ signal }, 'Stopping: fills that run get their time, once more ends at once');
+    stop.abort();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, onSignal);
+  try {
+    await runWorker(settings, stop.signal, log);
+  } catch (error) {
+    // Told to stop while it still waited for a server.
+    if (!stop.signal.aborted || error !== stop.signal.reason) throw error;
+  }
+  log.info('Worker has stopped');
+  return EXIT.done;
 }
