@@ -6,7 +6,6 @@ import { stateOf } from '../plan/state.js';
 import { partitionRows } from '../warehouse/partitions.js';
 import type { ActivityDeps } from './activity-deps.js';
 import { answering } from './answering.js';
-import { startHeartbeat } from './heartbeat.js';
 import type { AwaitedPartition, AwaitPartitionRequest } from './messages.js';
 import { plannedPipeline } from './served-pipeline.js';
 
@@ -16,17 +15,12 @@ import { plannedPipeline } from './served-pipeline.js';
  */
 export function awaitPartition(deps: ActivityDeps): (request: AwaitPartitionRequest) => Promise<AwaitedPartition> {
   return answering(async ({ pipeline: name, key, id, only, fingerprint }) => {
-    const heartbeat = startHeartbeat(() => undefined);
-    try {
-      await ended(id);
-      if (!only) return { wanted: true };
-      const pipeline = plannedPipeline(deps, name);
-      const rows = await deps.withDatabase(pipeline, (database) => partitionRows(database, name, key, key));
-      const state = stateOf(rows.get(key), fingerprint);
-      return { wanted: state !== 'filled' && only.includes(state) };
-    } finally {
-      heartbeat.stop();
-    }
+    await ended(id);
+    if (!only) return { wanted: true };
+    const pipeline = plannedPipeline(deps, name);
+    const rows = await deps.withDatabase(pipeline, (database) => partitionRows(database, name, key, key));
+    const state = stateOf(rows.get(key), fingerprint);
+    return { wanted: state !== 'filled' && only.includes(state) };
   });
 }
 

@@ -6,7 +6,6 @@ import { fill } from '../warehouse/fill.js';
 import type { FillRequest } from '../warehouse/fill-request.js';
 import type { ActivityDeps } from './activity-deps.js';
 import { answering } from './answering.js';
-import { startHeartbeat } from './heartbeat.js';
 import type { FillPartitionRequest } from './messages.js';
 import { partitionResult } from './partition-result.js';
 import { plannedPipeline } from './served-pipeline.js';
@@ -16,28 +15,21 @@ import { plannedPipeline } from './served-pipeline.js';
  * its transaction is rolled back. A retry finds what an earlier attempt has committed and returns that.
  */
 export function fillPartition(deps: ActivityDeps): (request: FillPartitionRequest) => Promise<PartitionResult> {
-  return answering(async ({ pipeline: name, key, policy }) => {
+  return answering(async ({ pipeline: name, key, policy }, note) => {
     const { info, cancellationSignal: signal } = Context.current();
     if (!info.workflowExecution)
       throw new Failure('InvalidInput', 'fillPartition belongs to the workflow partition: start that.');
-    let now = { attempt: info.attempt, step: 'claim', rows: 0 };
-    const heartbeat = startHeartbeat(() => now);
-    try {
-      const pipeline = plannedPipeline(deps, name, policy.fingerprint);
-      const request: FillRequest = {
-        pipeline,
-        window: windowOf(pipeline.partition, key),
-        owner: { run: info.workflowExecution.runId, activity: info.activityId },
-        attempt: { scheduledAt: info.currentAttemptScheduledTimestampMs, number: info.attempt },
-        timeLeftMs: policy.timeoutMs,
-        ledger: policy.ledger,
-        signal,
-        onStep: (step, rows) => (now = { attempt: info.attempt, step, rows }),
-      };
-      const outcome = await deps.withDatabase(pipeline, (database) => fill(database, request));
-      return partitionResult(name, key, outcome);
-    } finally {
-      heartbeat.stop();
-    }
+    const pipeline = plannedPipeline(deps, name, policy.fingerprint);
+    const request: FillRequest = {
+      pipeline,
+      window: windowOf(pipeline.partition, key),
+      owner: { run: info.workflowExecution.runId, activity: info.activityId },
+      attempt: { scheduledAt: info.currentAttemptScheduledTimestampMs, number: info.attempt },
+      timeLeftMs: policy.timeoutMs,
+      ledger: policy.ledger,
+      signal,
+      onStep: (step, rows) => note({ step, rows }),
+    };
+    return partitionResult(name, key, await deps.withDatabase(pipeline, (database) => fill(database, request)));
   });
 }

@@ -12,6 +12,8 @@ export function control(giveUpAfterMs: number = DEFAULTS.giveUpAfterMs): Control
   return proxyActivities<ControlActivities>({
     taskQueue: controlQueue(workflowInfo().taskQueue),
     startToCloseTimeout: '2 minutes',
+    // A frozen worker still takes tasks from the queue for a while: each is given to another one after this.
+    heartbeatTimeout: '10s',
     scheduleToCloseTimeout: giveUpAfterMs,
     retry: RETRY,
     cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
