@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { abortable } from './abortable.js';
 import { ATTEMPT_PATTERN } from './attempt-name.js';
 import type { Database } from './database.js';
+import type { FillRequest } from './fill-request.js';
 import type { WindowLock } from './lock.js';
 import type { Backend } from './session.js';
 
@@ -49,14 +50,14 @@ export async function endBackendsOfRun(database: Database, run: string, upTo: nu
 }
 
 /**
- * Ends whoever holds a window's lock and can no longer be right: an older attempt of my run, or an attempt of any run whose
- * own deadline has passed (a frozen worker of a closed run would block its window for good). Never another run's live attempt:
- * between runs only the lock orders, else two healthy runs would end each other.
+ * Ends whoever holds a window's lock and can no longer commit: an older attempt of my run, and of any run an attempt whose
+ * deadline has passed, or that a newer claim of its run has replaced (a frozen worker of a closed run would block its window
+ * for good). Never another run's live attempt: between runs only the lock orders, else two healthy runs would end each other.
  */
 export async function endOverdueHolders(
   database: Database,
   lock: WindowLock,
-  run: string,
+  { pipeline, window, owner }: Pick<FillRequest, 'pipeline' | 'window' | 'owner'>,
   fence: number,
 ): Promise<number> {
   const [row] = await database.query<{ ended: number }>(
@@ -73,9 +74,10 @@ export async function endOverdueHolders(
                 AND a.usename = current_user
                 AND ((m[1] = $4 AND m[2]::pg_catalog.int8 < $5::pg_catalog.int8)
                      OR EXISTS (SELECT FROM repave.claim c
-                                 WHERE c.run = m[1] AND c.fence = m[2]::pg_catalog.int8
-                                   AND c.deadline < pg_catalog.clock_timestamp()))) t`,
-    [ATTEMPT_PATTERN, lock.space, lock.window, run, fence],
+                                 WHERE c.run = m[1]
+                                   AND (c.fence = m[2]::pg_catalog.int8 AND c.deadline < pg_catalog.clock_timestamp()
+                                        OR c.fence > m[2]::pg_catalog.int8 AND c.pipeline = $6 AND c.key = $7)))) t`,
+    [ATTEMPT_PATTERN, lock.space, lock.window, owner.run, fence, pipeline.name, window.key],
   );
   return row?.ended ?? 0;
 }

@@ -6,7 +6,7 @@ import type { Session } from './session.js';
 export interface Look {
   /** This run's committed fill, if an earlier attempt had one. */
   readonly own: FillOutcome | undefined;
-  /** The fence of this run's newest claim; undefined where it has none. */
+  /** The fence of this run's newest claim; undefined where it has none, or the run has ended. */
   readonly fence: number | undefined;
   /** The newest committed fill of the partition, by any run: 0 where there is none. */
   readonly latest: number;
@@ -33,7 +33,8 @@ export async function look(
     own: { fence: number; rows: number; deleted: number; seconds: number; warnings: string[] } | null;
   }>(
     `SELECT pg_catalog.set_config('lock_timeout', $1, true),
-            (SELECT fence::pg_catalog.float8 FROM repave.claim WHERE pipeline = $2 AND key = $3 AND run = $4) AS fence,
+            (SELECT fence::pg_catalog.float8 FROM repave.claim
+              WHERE pipeline = $2 AND key = $3 AND run = $4 AND NOT closed) AS fence,
             (SELECT coalesce(pg_catalog.max(id), 0)::pg_catalog.float8 FROM repave.fill WHERE pipeline = $2 AND key = $3) AS latest,
             pg_catalog.to_regclass($5)::pg_catalog.oid::pg_catalog.int8::pg_catalog.float8 AS oid,
             (SELECT pg_catalog.min(pg_catalog.format('%s (by %s, %s, column %s)', name, by, zone, partition_column))

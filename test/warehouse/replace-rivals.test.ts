@@ -210,16 +210,21 @@ describe('others at a fill’s table', () => {
           await describeHolder(database, lock),
           new RegExp(`by pid \\d+, role ${test.workerRole}, application "repave ${run}/1 17"`),
         );
+        const mine = fillRequest(pipeline, { run });
         for (const other of [
           { ...lock, space: 5 },
           { ...lock, window: 719_162 },
         ]) {
           assert.equal(await describeHolder(database, other), 'by nobody any more');
-          assert.equal(await endOverdueHolders(database, other, run, 18), 0);
+          assert.equal(await endOverdueHolders(database, other, mine, 18), 0);
         }
-        assert.equal(await endOverdueHolders(database, lock, run, 17), 0, 'its own fence is not an older attempt’s');
-        assert.equal(await endOverdueHolders(database, lock, randomUUID(), 18), 0, 'another run’s live attempt');
-        assert.equal(await endOverdueHolders(database, lock, run, 18), 1);
+        assert.equal(await endOverdueHolders(database, lock, mine, 17), 0, 'its own fence is not an older attempt’s');
+        assert.equal(
+          await endOverdueHolders(database, lock, fillRequest(pipeline), 18),
+          0,
+          'another run’s live attempt',
+        );
+        assert.equal(await endOverdueHolders(database, lock, mine, 18), 1);
         await ended;
       } finally {
         await holder.end();

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { type Database, openDatabase } from '../../src/warehouse/database.js';
+import { fill } from '../../src/warehouse/fill.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { failsAs, fillRequest, fills, KEY, typescriptPipeline, within } from '../support/fill.js';
+import type { StatementHooks } from '../support/statements.js';
+import { SteeredFill } from './steered-fill.js';
+
+/** A claim whose deadline has passed when it is made: the attempt's worker is thought frozen since. */
+const OVERDUE: StatementHooks['rewrite'] = ({ kind, text, values }) =>
+  kind === 'claim' ? { text: text.replace('secs => $6', 'secs => $6 * 0'), values } : undefined;
+
+describe('a window held by a frozen attempt of a run that has ended', () => {
+  let test: TestDatabase;
+  let frozen: Database;
+  let healthy: Database;
+  before(async () => {
+    test = await createTestDatabase();
+    await test.sql('CREATE TABLE target (day date NOT NULL, value text NOT NULL)');
+    frozen = await openDatabase(test.url, { fills: 2 });
+    healthy = await openDatabase(test.url, { fills: 2 });
+  });
+  beforeEach(async () => {
+    await test.sql('TRUNCATE target, repave.fill, repave.partition, repave.claim');
+  });
+  after(async () => {
+    await frozen.close();
+    await healthy.close();
+    await test.drop();
+  });
+
+  it('past the attempt’s deadline, another run ends it in the middle of its COPY and fills', async () => {
+    const holder = new SteeredFill(test, frozen, fillRequest(writes('frozen')), ['in copy'], OVERDUE);
+    assert.equal(await holder.rest(), 'stopped');
+    const run = randomUUID();
+    await within('the healthy run', fill(healthy, fillRequest(writes('healthy'), { run })));
+    holder.release();
+    assert.equal((await holder.end()).failure?.type, 'DatabaseUnavailable');
+    assert.deepEqual(await values(), ['healthy']);
+    assert.deepEqual(
+      (await fills(test)).map((entry) => entry.run),
+      [run],
+    );
+  });
+
+  it('after a newer attempt of its run has claimed, another run ends it, before any deadline', async () => {
+    const ended = randomUUID();
+    const first = new SteeredFill(test, frozen, fillRequest(writes('first'), { run: ended, attempt: 1 }), ['in copy']);
+    assert.equal(await first.rest(), 'stopped');
+    // It has claimed and gets no further; then the run is terminated.
+    const second = new SteeredFill(test, frozen, fillRequest(writes('second'), { run: ended, attempt: 2 }), [
+      'after claim',
+    ]);
+    assert.equal(await second.rest(), 'stopped');
+    const outcome = await within('the healthy run', fill(healthy, fillRequest(writes('healthy'))));
+    assert.equal(outcome.rows, 1);
+    assert.deepEqual(await values(), ['healthy']);
+    first.release();
+    assert.equal((await first.end()).failure?.type, 'DatabaseUnavailable');
+    second.release();
+    await second.end();
+  });
+
+  it('a live attempt of another run is never ended: whoever waits gives up for now, and names it', async () => {
+    const live = new SteeredFill(test, frozen, fillRequest(writes('live')), ['in copy']);
+    assert.equal(await live.rest(), 'stopped');
+    const conflict = await within(
+      'the one that waits',
+      failsAs(fill(healthy, fillRequest(writes('other'))), 'Conflict'),
+    );
+    assert.match(conflict.message, /held by pid \d+, role test_worker, application "repave /);
+    assert.ok(!conflict.final);
+    live.release();
+    assert.equal((await live.end()).value?.rows, 1);
+    assert.deepEqual(await values(), ['live']);
+  });
+
+  async function values(): Promise<string[]> {
+    return (await test.sql<{ value: string }>('SELECT value FROM target')).map(({ value }) => value);
+  }
+});
+
+function writes(value: string) {
+  return typescriptPipeline(function* () {
+    yield { day: KEY, value };
+  });
+}
