@@ -19,6 +19,15 @@ export async function makeRunFolder(): Promise<string> {
   return folder;
 }
 
+/** Removes a run's folder, after ending what a test or a killed process left running in it. */
+export async function removeRunFolder(folder: string): Promise<void> {
+  for (const { name } of readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory())) {
+    await clearLeftover(join(folder, name, 'data'), () => undefined);
+    await clearTemporalLeftover(join(folder, name), () => undefined);
+  }
+  rmSync(folder, { recursive: true, force: true });
+}
+
 async function sweep(folder: string): Promise<void> {
   try {
     if (runs(JSON.parse(readFileSync(join(folder, 'owner.json'), 'utf8')) as ProcessIdentity)) return;
@@ -26,9 +35,5 @@ async function sweep(folder: string): Promise<void> {
     // Another run is just making it, or has removed it.
     return;
   }
-  for (const { name } of readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory())) {
-    await clearLeftover(join(folder, name, 'data'), () => undefined);
-    await clearTemporalLeftover(join(folder, name), () => undefined);
-  }
-  rmSync(folder, { recursive: true, force: true });
+  await removeRunFolder(folder);
 }

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startPostgres } from '../../src/dev/postgres.js';
 import { startTemporal } from '../../src/dev/temporal-server.js';
-import { makeRunFolder } from './run-folder.js';
+import { makeRunFolder, removeRunFolder } from './run-folder.js';
 import { makeTemplate, type TestRoles } from './template.js';
 
 /**
@@ -35,6 +34,9 @@ export async function shared<K extends keyof SharedServers>(name: K): Promise<Sh
   return (await answer.json()) as SharedServers[K];
 }
 
+// A process that a signal ends takes its servers with it: they go when it exits, and by default it would not get to that.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
+
 const stops: (() => Promise<unknown>)[] = [];
 let broker: Server | undefined;
 
@@ -59,7 +61,6 @@ export async function mochaGlobalSetup(): Promise<void> {
   const address = listening.address();
   if (address === null || typeof address === 'string') throw new Error('the run has no port to listen on');
   process.env[ADDRESS] = `http://127.0.0.1:${address.port}/${token}`;
-  for (const signal of ['SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(143));
 }
 
 export async function mochaGlobalTeardown(): Promise<void> {
@@ -71,7 +72,7 @@ export async function mochaGlobalTeardown(): Promise<void> {
 const starters: { readonly [K in keyof SharedServers]: () => Promise<SharedServers[K]> } = {
   folder: once(async () => {
     const dir = await makeRunFolder();
-    stops.push(() => Promise.resolve(rmSync(dir, { recursive: true, force: true })));
+    stops.push(() => removeRunFolder(dir));
     return { dir };
   }),
   cluster: once(async () => {
