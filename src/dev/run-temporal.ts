@@ -4,6 +4,7 @@ import { constants } from 'node:os';
 import type { Settings } from '../settings.js';
 import { repaveFolder } from './dev-file.js';
 import { cliHome } from './local-temporal.js';
+import { onlyThisServer } from './only-this-server.js';
 import { findTemporalCli } from './temporal-cli.js';
 
 /** The Temporal CLI that a running `repave dev` found, else the first of this machine, fetched if need be. Throws `InvalidInput`. */
@@ -19,12 +20,7 @@ export async function findTemporal(settings: Settings, say: (line: string) => vo
  * `repave dev`'s. Resolves to its exit code; ended by a signal, to 128 and its number, as a shell has it.
  */
 export async function runTemporal(cli: string, given: readonly string[], settings: Settings): Promise<number> {
-  const { env, dev } = settings;
-  const named = env.TEMPORAL_ADDRESS || env.TEMPORAL_PROFILE || env.TEMPORAL_CONFIG_FILE;
-  const child = spawn(cli, given, {
-    stdio: 'inherit',
-    env: { ...env, ...(dev && !named && { TEMPORAL_ADDRESS: dev.temporalAddress }) },
-  });
+  const child = spawn(cli, given, { stdio: 'inherit', env: environment(settings) });
   // Ctrl-C reaches the CLI by itself; it decides when to end.
   const ignore = (): void => undefined;
   process.on('SIGINT', ignore);
@@ -36,4 +32,11 @@ export async function runTemporal(cli: string, given: readonly string[], setting
   } finally {
     process.off('SIGINT', ignore);
   }
+}
+
+/** As the rest of Repave has it: whoever names a server means it; else a running `repave dev`, and no profile's key for that. */
+function environment({ env, dev }: Settings): NodeJS.ProcessEnv {
+  if (!dev || env.TEMPORAL_ADDRESS || env.TEMPORAL_PROFILE || env.TEMPORAL_CONFIG_FILE) return env;
+  const others = Object.entries(env).filter(([name]) => !name.startsWith('TEMPORAL_') || name === 'TEMPORAL_NAMESPACE');
+  return { ...Object.fromEntries(others), ...onlyThisServer(dev.temporalAddress) };
 }

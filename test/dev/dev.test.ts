@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { identify } from '../../src/dev/process-identity.js';
 import type { DevUp } from '../../src/dev/dev.js';
 import type { DevServers } from '../../src/settings.js';
-import { repave, type Running, startRepave } from '../cli/repave.js';
+import { type Ended, repave, type Running, startRepave } from '../cli/repave.js';
 import { createTestDatabase } from '../support/database.js';
 import { withClient } from '../support/template.js';
 import { testTemporal } from '../support/temporal.js';
@@ -66,33 +66,22 @@ describe('repave dev', function () {
   it('hands arguments and exit code of `repave temporal` through, to its own server', async () => {
     const project = await exampleProject();
     await dev(project);
+    // A person's profile, with a key for a server elsewhere, must not get in the way.
+    mkdirSync(join(project, '.config', 'temporalio'), { recursive: true });
+    writeFileSync(
+      join(project, '.config', 'temporalio', 'temporal.toml'),
+      '[profile.default]\naddress = "127.0.0.1:9"\napi_key = "theirs"\n',
+    );
     const input = '{"pipeline":"sales_summary","from":"1997-01-01","to":"1997-01-03"}';
-    const begin = await repave(project, [
-      'temporal',
-      'workflow',
-      'start',
-      '--type',
-      'backfill',
-      '--task-queue',
-      'repave',
-      '--workflow-id',
-      'three',
-      '--input',
-      input,
-    ]);
+    const temporal = (...words: string[]): Promise<Ended> =>
+      repave(project, ['temporal', ...words], { TEMPORAL_CONFIG_FILE: '' });
+    const start = ['workflow', 'start', '--type', 'backfill', '--task-queue', 'repave', '--workflow-id', 'three'];
+    const begin = await temporal(...start, '--input', input);
     assert.equal(begin.code, 0, begin.stderr);
-    const result = await repave(project, [
-      'temporal',
-      'workflow',
-      'result',
-      '--workflow-id',
-      'three',
-      '--output',
-      'json',
-    ]);
+    const result = await temporal('workflow', 'result', '--workflow-id', 'three', '--output', 'json');
     assert.equal(result.code, 0, result.stderr);
     assert.match(result.stdout, /"filled": ?3/);
-    assert.notEqual((await repave(project, ['temporal', 'workflow', 'describe', '--workflow-id', 'nowhere'])).code, 0);
+    assert.notEqual((await temporal('workflow', 'describe', '--workflow-id', 'nowhere')).code, 0);
   });
 
   it('starts again after kill -9, over what the killed one left', async () => {
