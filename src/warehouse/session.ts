@@ -1,4 +1,5 @@
 import pg from 'pg';
+import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { pipeline as pipe } from 'node:stream/promises';
 import { from as copyFrom } from 'pg-copy-streams';
@@ -77,11 +78,7 @@ export class Session {
   async #run<T>(statement: () => Promise<T>): Promise<T> {
     if (this.#lost) throw this.#lost;
     if (this.#cancelled) throw new Error('The session was cancelled');
-    const watchdog = new Watchdog(
-      this.#database,
-      () => this.backend,
-      (reason) => this.destroy(reason),
-    );
+    const watchdog = new Watchdog(this.#database, this);
     try {
       const running = statement();
       this.#running = running;
@@ -119,9 +116,16 @@ export class Session {
   destroy(reason: Error): void {
     this.#broken = true;
     this.#lost ??= reason;
-    (this.#client as unknown as { connection: { stream: { destroy(error: Error): void } } }).connection.stream.destroy(
-      reason,
-    );
+    this.#socket.destroy(reason);
+  }
+
+  /** Bytes sent and got so far, by which a COPY that goes on is told from one that stands. */
+  get traffic(): number {
+    return this.#socket.bytesWritten + this.#socket.bytesRead;
+  }
+
+  get #socket(): Socket {
+    return (this.#client as unknown as { connection: { stream: Socket } }).connection.stream;
   }
 
   /** Rolls back where the connection can still say so. Never throws: a connection that cannot is closed by `release`. */

@@ -10,21 +10,30 @@ const AGREEING_LOOKS = 2;
  */
 const BLIND_LOOKS = 4;
 
+/** What the watchdog asks of the session whose statement runs. */
+export interface Watched {
+  readonly backend: Backend | undefined;
+  /** Bytes that its connection has sent and got so far. */
+  readonly traffic: number;
+  /** Closes the connection: the statement rejects. */
+  destroy(reason: Error): void;
+}
+
 /**
  * Watches the backend of a statement that has not answered, from the control pool. A connection whose packets are dropped
- * says nothing to either end: here the backend is gone, or idle, while we still wait. Then the connection is given up,
- * and what its statement did is in doubt.
+ * says nothing to either end: here the backend is gone, or waits for us, while we wait for it and nothing moves. Then the
+ * connection is given up, and what its statement did is in doubt.
  */
 export class Watchdog {
   readonly #timer: NodeJS.Timeout;
   #idle = 0;
   #blind = 0;
   #looking = false;
+  #traffic = 0;
 
   constructor(
     private readonly database: Database,
-    private readonly backend: () => Backend | undefined,
-    private readonly giveUp: (reason: Error) => void,
+    private readonly session: Watched,
   ) {
     this.#timer = setInterval(() => void this.#look(), database.watchEveryMs);
     this.#timer.unref();
@@ -35,7 +44,7 @@ export class Watchdog {
   }
 
   async #look(): Promise<void> {
-    const backend = this.backend();
+    const { backend, traffic } = this.session;
     if (!backend || this.#looking) {
       this.#sawNothing();
       return;
@@ -43,14 +52,16 @@ export class Watchdog {
     this.#looking = true;
     try {
       const [seen] = await this.database.query<{ waits: boolean | null }>(
-        // While a COPY runs the state is active. Under another name the transaction has ended, and a pooler may have handed
-        // the backend on.
-        `SELECT state LIKE 'idle%' AS waits FROM pg_catalog.pg_stat_activity
+        // In a COPY that waits for rows the state is active. Under another name the transaction has ended, and a pooler may
+        // have handed the backend on.
+        `SELECT state LIKE 'idle%' OR wait_event = 'ClientRead' AS waits FROM pg_catalog.pg_stat_activity
           WHERE pid = $1 AND backend_start = $2::pg_catalog.timestamptz AND application_name = $3`,
         [backend.pid, backend.startedAt, backend.applicationName],
       );
       this.#blind = 0;
-      this.#idle = !seen || seen.waits ? this.#idle + 1 : 0;
+      const stands = traffic === this.#traffic && traffic === this.session.traffic;
+      this.#traffic = traffic;
+      this.#idle = !seen || (seen.waits && stands) ? this.#idle + 1 : 0;
       if (this.#idle >= AGREEING_LOOKS) this.#end('its backend no longer works on the statement');
     } catch (error) {
       // A server that answers with an error, such as too many connections, says nothing against the backend.
@@ -67,6 +78,6 @@ export class Watchdog {
 
   #end(why: string): void {
     this.stop();
-    this.giveUp(new Error(`The connection was closed, since ${why}`));
+    this.session.destroy(new Error(`The connection was closed, since ${why}`));
   }
 }

@@ -123,7 +123,7 @@ export class ProxiedConnection {
     client.on('data', (bytes) => this.#readClient(bytes));
     server.on('data', (bytes) => this.#readServer(bytes));
     client.on('close', () => {
-      if (this.#state === 'open') server.end();
+      if (this.#state === 'open' || this.#state === 'answer lost') server.end();
     });
     server.on('close', () => {
       if (this.#state === 'frozen') return;
@@ -222,7 +222,8 @@ export class ProxiedConnection {
     if (type === 'K') this.pid = bytes.readInt32BE(5);
     if (type === 'Z') this.proxy.readies += 1;
     if (this.#state === 'answer lost') {
-      if (type === 'Z') this.cut();
+      // A COPY is answered by CopyInResponse, and only then goes on.
+      if (type === 'Z' || type === 'G') this.cut();
       return;
     }
     const before = type === 'Z' ? this.proxy.rules.onReady?.(this) : undefined;
