@@ -4,6 +4,7 @@ import type { TargetColumn } from './target.js';
 
 const INTEGERS = new Set(['int2', 'int4', 'int8', 'oid']);
 const FLOATS = new Set(['float4', 'float8']);
+const LONE_SURROGATE = /\p{Surrogate}/u;
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 /**
@@ -34,7 +35,10 @@ function escape(text: string): string {
 /** A value in PostgreSQL's own text form for a type. `refuse` throws, and is given what was wrong, never the value. */
 export function valueText(value: unknown, type: string, refuse: (problem: string) => never): string {
   if (typeof value === 'string') {
-    return value.includes('\0') ? refuse('the character U+0000 cannot be stored in PostgreSQL') : value;
+    if (value.includes('\0')) return refuse('the character U+0000 cannot be stored in PostgreSQL');
+    // UTF-8 has no form for it: another character would be stored in its place.
+    if (LONE_SURROGATE.test(value)) return refuse('half of a surrogate pair is no character');
+    return value;
   }
   if (type === 'json' || type === 'jsonb') return jsonText(value, refuse);
   switch (typeof value) {

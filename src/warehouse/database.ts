@@ -157,6 +157,7 @@ function connectionConfig(url: string): pg.PoolConfig {
   let parsed: URL;
   try {
     parsed = new URL(url);
+    decodeURI(parsed.pathname);
   } catch {
     // The URL error holds the whole text, password included.
     throw new Failure(

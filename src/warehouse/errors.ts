@@ -115,6 +115,9 @@ const NETWORK = new Set([
   'ERR_STREAM_WRITE_AFTER_END',
 ]);
 
+/** Codes that node gives a failed TLS handshake. */
+const TLS = /^(ERR_TLS_|ERR_SSL_|ERR_OSSL_|CERT_|SELF_SIGNED_|DEPTH_ZERO_|UNABLE_TO_|HOSTNAME_MISMATCH)/;
+
 /**
  * Server functions whose message names objects and nothing else. Any other message may hold a value of a row: that of
  * 22P02 does, and RAISE says what it likes under any code.
@@ -157,13 +160,18 @@ export function toFailure(error: unknown, options: { readonly beforeRows?: boole
   );
 }
 
+/** The class of an error, as far as that is a name: a program may put anything there. */
+export function errorClass(error: Error): string {
+  return /^[A-Za-z_$][\w$]{0,59}$/.test(error.name) ? error.name : 'Error';
+}
+
 /** Class, code and place of what was thrown. Not its message, which may hold a row's values. */
 function describeThrown(error: unknown): string {
   if (!(error instanceof Error)) return `A ${typeof error} was thrown`;
   const place = /\(?([^\s()]*[\\/])?([^\s()\\/]+:\d+:\d+)\)?/.exec(
     error.stack?.split('\n').find((line) => /^\s+at /.test(line)) ?? '',
   )?.[2];
-  return [error.name, codeOf(error) ? ` (${codeOf(error)})` : '', place ? ` at ${place}` : ''].join('');
+  return [errorClass(error), codeOf(error) ? ` (${codeOf(error)})` : '', place ? ` at ${place}` : ''].join('');
 }
 
 /** The SQLSTATE of a server's error, or undefined. */
@@ -174,7 +182,9 @@ export function sqlstate(error: unknown): string | undefined {
 function fromServer(error: pg.DatabaseError, beforeRows: boolean): Failure {
   const code = error.code ?? '';
   const meaning: Meaning | undefined = ROUTINES[error.routine ?? ''] ?? CODES[code] ?? CLASSES[code.slice(0, 2)];
-  const quotable = beforeRows || NAMING_ROUTINES.has(error.routine ?? '');
+  // A statement that a function has put together, of values perhaps, says so by its context.
+  const nested = error.where !== undefined || error.internalQuery !== undefined;
+  const quotable = beforeRows || (NAMING_ROUTINES.has(error.routine ?? '') && !nested);
   const what = [
     `PostgreSQL answered ${code || 'an error without a code'}`,
     quotable ? `: ${error.message}` : '',
@@ -209,24 +219,25 @@ function copyLine(error: pg.DatabaseError): string {
 
 function isLostConnection(error: unknown): boolean {
   const code = codeOf(error);
-  if (code !== undefined && NETWORK.has(code)) return true;
+  if (code !== undefined && (NETWORK.has(code) || TLS.test(code))) return true;
   const message = error instanceof Error ? error.message : '';
   // The driver gives these no code, and pg-copy-streams a TypeError for a stream whose connection has gone.
   return (
-    /^(Connection terminated|The connection was closed|Client (has encountered|was closed)|timeout (expired|exceeded)|Query read timeout|Cannot use a pool|The session was cancelled)/.test(
+    /^(Connection terminated|The connection was closed|Client (has encountered|was closed)|timeout (expired|exceeded)|Query read timeout|Cannot use a pool|The session was cancelled|The server does not support SSL|There was an error establishing an SSL)/.test(
       message,
     ) ||
-    message.includes('reading \'stream\'') ||
+    message.includes("reading 'stream'") ||
     message.includes('Client was closed and is not queryable')
   );
 }
 
 function describeLoss(error: unknown): string {
   const message = error instanceof Error ? error.message : '';
-  if (message.startsWith("timeout exceeded"))
+  if (message.startsWith('timeout exceeded'))
     return 'No connection came free in time: all that this worker may open are in use.';
   const code = codeOf(error);
-  const unmade = NEVER_MADE.has(code ?? '') || /connection timeout$|^timeout expired/.test(message);
+  const unmade =
+    NEVER_MADE.has(code ?? '') || TLS.test(code ?? '') || /connection timeout$|^timeout expired|\bSSL\b/.test(message);
   return `The connection to the database ${unmade ? 'could not be made' : 'was lost'}${code ? ` (${code})` : ''}.`;
 }
 

@@ -2,6 +2,7 @@ import { Failure } from '../failure.js';
 import type { Row, TypeScriptPipeline } from '../pipeline/pipeline.js';
 import { refuseMismatch } from './columns.js';
 import { copyLine } from './copy-text.js';
+import { errorClass } from './errors.js';
 import type { FillRequest } from './fill-request.js';
 import { Spool } from './spool.js';
 import type { Target, TargetColumn } from './target.js';
@@ -119,7 +120,7 @@ function openSource(pipeline: TypeScriptPipeline, request: FillRequest, signal: 
 /** Names the class and the code of what the source threw. Its message only where the source vouches for it by `SourceError`: any other may hold rows. */
 function sourceFailure(pipeline: string, key: string, error: unknown): Failure {
   if (error instanceof Failure) return error;
-  const name = error instanceof Error ? error.name : typeof error;
+  const name = error instanceof Error ? errorClass(error) : typeof error;
   const message = error instanceof Error && error.name === 'SourceError' ? `: ${error.message}` : '';
   const code = codeOf(error) ?? codeOf(error instanceof Error ? error.cause : undefined);
   return new Failure(
