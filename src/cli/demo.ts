@@ -97,16 +97,16 @@ function picture(
     `The ledger: ${counted(ledger.filled, 'partition')} filled, ${number(ledger.failed)} failed; ${counted(ledger.fills, 'fill')} committed so far, ${number(result.filled)} of them in this run.`,
     `${duration(seconds.filling)} to fill, ${duration(seconds.whole)} in all. Everything is stopped; the state is kept in .repave/demo.`,
     '',
-    'Next:',
-    ...NEXT.map(([command, what]) => `  ${cyan(command.padEnd(66))}${dim(what)}`),
+    'Next, the last two in a second terminal:',
+    ...NEXT.map((command) => `  ${cyan(command)}`),
   ].join('\n');
 }
 
 const NEXT = [
-  ['npm run dev', 'the same, to stay; then, in a second terminal:'],
-  ['npx repave plan sales_summary --from 1997-01-01 --to 1997-01-31', 'what would be filled, and why'],
-  ['npx repave backfill sales_summary 1997-01-01..1997-01-31', 'fill January'],
-] as const;
+  'npm run dev',
+  'npx repave plan sales_summary --from 1997-01-01 --to 1997-01-31',
+  'npx repave backfill sales_summary 1997-01-01..1997-01-31',
+];
 
 /** Money as the server wrote it, with thousands set apart. */
 function money(text: string): string {

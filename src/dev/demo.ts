@@ -89,9 +89,8 @@ async function demo(options: DemoOptions, stateDir: string, supervisor: Supervis
     ),
   ]);
   for (const line of temporal.server.tried) say(`  ${line}`);
-  say(
-    `PostgreSQL listens on 127.0.0.1:${postgres.server.port}, Temporal on ${temporal.server.address}. Watch it work: ${temporal.ui}`,
-  );
+  say(`PostgreSQL listens on 127.0.0.1:${postgres.server.port}, Temporal on ${temporal.server.address}.`);
+  say(`Watch it work: ${temporal.ui}`);
 
   const database = await openDatabase(postgres.url, { fills: 1 });
   try {
