@@ -28,7 +28,8 @@ export async function follow(
   const interrupted = new Promise<'interrupted'>((resolve) => {
     interrupt = () => resolve('interrupted');
   });
-  process.once('SIGINT', interrupt);
+  // Not `once`: the live view's own listener, which gives the cursor back, ends the process where it finds no other.
+  process.on('SIGINT', interrupt);
   const view = progressView(output);
   const lookForWorker = setTimeout(() => {
     noWorker(repave).then(
@@ -47,14 +48,10 @@ export async function follow(
   try {
     const ended = await Promise.race([toTheEnd(), interrupted]);
     view.end();
-    if (ended !== 'interrupted') return tellResult(output, handle, ended);
-    output.say(
-      `It goes on. Come back to it with \`repave watch ${handle.id}\`; \`repave cancel ${handle.id}\` ends it.`,
-    );
-    return EXIT.interrupted;
+    return ended === 'interrupted' ? tellInterrupted(output, handle) : tellResult(output, handle, ended);
   } catch (error) {
     view.end();
-    if (isBackfillFailed(error)) return tellFailure(output, handle, error);
+    if (isBackfillFailed(error)) return tellFailure(output, handle, error, view.told);
     throw error;
   } finally {
     clearTimeout(lookForWorker);
@@ -69,7 +66,23 @@ function tellResult(output: Output, { id, runId, joined }: BackfillHandle, resul
   return EXIT.done;
 }
 
-function tellFailure(output: Output, { id, runId, joined }: BackfillHandle, error: BackfillFailed): ExitCode {
+function tellInterrupted(output: Output, { id, runId, joined }: BackfillHandle): ExitCode {
+  output.document({
+    id,
+    runId,
+    joined,
+    error: { type: 'Interrupted', message: 'Following was interrupted; the backfill goes on.' },
+  });
+  output.say(`It goes on. End it, or come back to it:\n  repave cancel ${id}\n  repave watch ${id}`);
+  return EXIT.interrupted;
+}
+
+function tellFailure(
+  output: Output,
+  { id, runId, joined }: BackfillHandle,
+  error: BackfillFailed,
+  told: ReadonlySet<string>,
+): ExitCode {
   const { type, message, result } = error;
   output.document({ id, runId, joined, result, error: { type, message } });
   const { colors } = output;
@@ -78,11 +91,13 @@ function tellFailure(output: Output, { id, runId, joined }: BackfillHandle, erro
     return exitCodeOf(type);
   }
   output.result(`${colors.red('✗')} ${counts(result)}`);
-  for (const failure of result.failures) output.result(`  ${failure.key}  ${failure.type}: ${failure.message}`);
+  // On a terminal they stand above already, where the view put them.
+  const untold = result.failures.filter(({ key }) => !output.interactive || !told.has(key));
+  for (const failure of untold) output.result(`  ${failure.key}  ${failure.type}: ${failure.message}`);
   const more = result.failed - result.failures.length;
   if (more > 0) output.result(`  and ${number(more)} more: \`repave status ${result.pipeline}\``);
   const range = span(result.first, result.last);
-  output.say(`Fill what failed again: repave backfill ${result.pipeline}${range && ` ${range}`} --only failed`);
+  output.say(`Fill what failed again:\n  repave backfill ${result.pipeline}${range && ` ${range}`} --only failed`);
   return EXIT.notWhole;
 }
 

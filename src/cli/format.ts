@@ -30,6 +30,15 @@ export function instant(when: Date | string): string {
   return `${new Date(when).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
 
+/** How long ago an instant was, as `12 s ago`, `4 min ago`, `3 h ago`, `2 d ago`. */
+export function ago(when: Date | string, now: number = Date.now()): string {
+  const seconds = Math.max(0, Math.round((now - new Date(when).getTime()) / 1000));
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h ago`;
+  return `${Math.floor(seconds / 86_400)} d ago`;
+}
+
 /** `1997-01-01..1997-01-31`; one key where both are the same; empty where there is none. */
 export function span(first: string | undefined, last: string | undefined): string {
   if (first === undefined || last === undefined) return '';

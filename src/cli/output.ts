@@ -51,7 +51,7 @@ export function createOutput(
   return {
     json,
     interactive: stdout.isTTY === true,
-    columns: stdout.columns ?? stderr.columns ?? 80,
+    columns: stdout.columns || stderr.columns || 80,
     colors: picocolors.createColors(hasColor(stdout, options, env)),
     errorColors: picocolors.createColors(hasColor(stderr, options, env)),
     result(text) {

@@ -8,6 +8,8 @@ export interface ProgressView {
   show(progress: Progress): void;
   /** Takes a live view off the screen, so that the result stands where it was. */
   end(): void;
+  /** Keys whose failure it has written. */
+  readonly told: ReadonlySet<string>;
 }
 
 /** Milliseconds between lines in a pipe. */
@@ -27,9 +29,9 @@ export function progressView(output: Output, stream: NodeJS.WriteStream = proces
         told.add(key);
         return `${output.errorColors.red('✗')} ${key}  ${type}: ${message}`;
       });
-  return stream.isTTY === true && !output.json
-    ? liveView(output, stream, meter, newFailures)
-    : plainView(output, meter, newFailures);
+  const live = stream.isTTY === true && !output.json;
+  const view = live ? liveView(output, stream, meter, newFailures) : plainView(output, meter, newFailures);
+  return { ...view, told };
 }
 
 type NewFailures = (progress: Progress) => string[];
@@ -39,14 +41,14 @@ function liveView(
   stream: NodeJS.WriteStream,
   meter: PaceMeter,
   newFailures: NewFailures,
-): ProgressView {
+): Omit<ProgressView, 'told'> {
   const update = createLogUpdate(stream);
   return {
     show(progress) {
       const pace = meter.see(progress, Date.now());
       const failures = newFailures(progress);
       if (failures.length > 0) update.persist(failures.join('\n'));
-      update(frame(progress, pace, { columns: stream.columns ?? output.columns, colors: output.errorColors }));
+      update(frame(progress, pace, { columns: stream.columns || output.columns, colors: output.errorColors }));
     },
     end() {
       update.clear();
@@ -55,7 +57,7 @@ function liveView(
   };
 }
 
-function plainView(output: Output, meter: PaceMeter, newFailures: NewFailures): ProgressView {
+function plainView(output: Output, meter: PaceMeter, newFailures: NewFailures): Omit<ProgressView, 'told'> {
   let last = -Infinity;
   return {
     show(progress) {

@@ -1,6 +1,6 @@
 import type { BackfillState, BackfillView } from './backfill-state.js';
 import { line } from './frame.js';
-import { counted, instant, number } from './format.js';
+import { ago, counted, instant, number } from './format.js';
 import type { Colors, Output } from './output.js';
 import type { FailedPartition, PipelineView } from './pipeline-view.js';
 import { table } from './table.js';
@@ -41,15 +41,15 @@ export function backfillTable(output: Output, backfills: readonly BackfillView[]
   const columns = [
     { heading: 'backfill' },
     { heading: 'state' },
-    ...['filled', 'failed', 'of'].map((heading) => ({ heading, align: 'right' as const })),
+    { heading: 'filled', align: 'right' as const },
     { heading: 'started' },
   ];
   return table(
     output,
     columns,
-    backfills.map(({ id, state, total, startedAt, progress, ...ended }) => {
-      const { filled, failed } = progress ?? ended;
-      return [id, said(state, output.colors), number(filled), number(failed), number(total), instant(startedAt)];
+    backfills.map(({ id, state, total, startedAt, progress, filled }) => {
+      const done = `${number(progress?.filled ?? filled)}/${number(total)}`;
+      return [id, said(state, output.colors), done, output.interactive ? ago(startedAt) : instant(startedAt)];
     }),
   );
 }

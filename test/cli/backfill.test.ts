@@ -13,6 +13,7 @@ import {
   type Running,
   SALES,
   SALES_SUMMARY,
+  startOnTerminal,
   startRepave,
 } from './repave.js';
 
@@ -229,7 +230,7 @@ describe('repave backfill, watch, status, history, cancel and doctor', function 
     assert.equal((await repave('status', 'nobody')).code, 2);
   });
 
-  it('cancel waits until nothing of the backfill is left; its follower ends with 1', async () => {
+  it('a live view ends with Ctrl-C; cancel waits until nothing of the backfill is left; its follower ends with 1', async () => {
     const following = startRepave(
       project,
       ['backfill', 'slow_summary', '1997-01-01..1997-01-06', '--id', `${prefix}/slow`],
@@ -251,6 +252,14 @@ describe('repave backfill, watch, status, history, cancel and doctor', function 
     );
     assert.equal(running.backfills[0]?.state, 'running');
     assert.ok((running.backfills[0]?.progress?.running.length ?? 0) > 0);
+
+    const words = ['watch', `${prefix}/slow`];
+    const terminal = startOnTerminal(project, words, env);
+    await terminal.says(/filling 1997-01-01/);
+    terminal.process.stdin?.write('\x03');
+    const left = await terminal.ended;
+    assert.equal(left.code, 130, left.stdout);
+    assert.match(left.stdout, /It goes on/);
 
     const cancelled = await repave('cancel', `${prefix}/slow`);
     assert.equal(cancelled.code, 0, cancelled.stderr);

@@ -17,7 +17,7 @@ export interface Ended {
 export interface Running {
   readonly process: ChildProcess;
   readonly ended: Promise<Ended>;
-  /** Resolves with what was written so far once standard error holds a match; rejects where the command ends without. */
+  /** Resolves with what was written so far once that holds a match; rejects where the command ends without. */
   says(pattern: RegExp): Promise<string>;
 }
 
@@ -27,7 +27,16 @@ export function startRepave(
   words: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Running {
-  const child = spawn(process.execPath, ['--import', TSX, CLI, ...words], {
+  return start(process.execPath, ['--import', TSX, CLI, ...words], project, env);
+}
+
+function start(
+  program: string,
+  words: readonly string[],
+  project: string,
+  env: Readonly<Record<string, string>>,
+): Running {
+  const child = spawn(program, words, {
     cwd: project,
     env: {
       PATH: process.env.PATH,
@@ -36,7 +45,7 @@ export function startRepave(
       TEMPORAL_CONFIG_FILE: join(project, 'none.toml'),
       ...env,
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
   let stdout = '';
   let stderr = '';
@@ -49,13 +58,33 @@ export function startRepave(
   const says = (pattern: RegExp): Promise<string> =>
     new Promise((resolve, reject) => {
       const look = (): void => {
-        if (pattern.test(stderr)) resolve(stderr);
+        if (pattern.test(stderr + stdout)) resolve(stderr + stdout);
       };
       child.stderr.on('data', look);
+      child.stdout.on('data', look);
       child.on('close', () => (look(), reject(new Error(`It ended without saying ${pattern}:\n${stderr}\n${stdout}`))));
       look();
     });
   return { process: child, ended, says };
+}
+
+/** Gives the rest of its arguments a terminal of 80 columns, joins it to its own input and output, and ends as they do. */
+const TERMINAL = `
+import os, pty, sys
+sized = ['sh', '-c', 'stty cols 80 rows 30; exec "$@"', 'sh', *sys.argv[1:]]
+sys.exit(os.waitstatus_to_exitcode(pty.spawn(sized)))
+`;
+
+/** Starts the command on a terminal; all that it shows comes on standard output. Write `\x03` to it for Ctrl-C. */
+export function startOnTerminal(
+  project: string,
+  words: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Running {
+  return start('python3', ['-c', TERMINAL, process.execPath, '--import', TSX, CLI, ...words], project, {
+    TERM: 'xterm',
+    ...env,
+  });
 }
 
 /** Runs the command to its end. */
