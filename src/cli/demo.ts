@@ -103,7 +103,7 @@ function picture(
 }
 
 const NEXT = [
-  'npm run dev',
+  'npx repave dev',
   'npx repave plan sales_summary --from 1997-01-01 --to 1997-01-31',
   'npx repave backfill sales_summary 1997-01-01..1997-01-31',
 ];
