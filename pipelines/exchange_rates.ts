@@ -1,4 +1,4 @@
-import { definePipeline } from 'repave';
+import { definePipeline, SourceError } from 'repave';
 
 /** What the server answers for one date. */
 interface DailyRates {
@@ -20,12 +20,14 @@ export default definePipeline({
   async *rows({ window, signal }) {
     const server = process.env.EXCHANGE_RATES_URL;
     if (!server)
-      throw new Error('EXCHANGE_RATES_URL is not set: expected the base URL of a server of daily euro rates');
+      throw new SourceError('EXCHANGE_RATES_URL is not set: expected the base URL of a server of daily euro rates');
     const answer = await fetch(`${server.replace(/\/$/, '')}/${window.date}`, { signal });
-    if (!answer.ok) throw new Error(`The server of exchange rates answered ${answer.status} for ${window.date}`);
+    if (!answer.ok) throw new SourceError(`The server of exchange rates answered ${answer.status} for ${window.date}`);
     const { date, base, rates } = parseExact(await answer.text());
     if (date !== window.date || base !== 'EUR') {
-      throw new Error(`The server of exchange rates answered for another date or base than EUR on ${window.date}`);
+      throw new SourceError(
+        `The server of exchange rates answered for another date or base than EUR on ${window.date}`,
+      );
     }
     for (const [currency, rate] of Object.entries(rates)) yield { day: window.date, currency, rate };
   },

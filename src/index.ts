@@ -2,4 +2,5 @@
 export { definePipeline } from './pipeline/define-pipeline.js';
 export type { CheckSetting, PipelineDefinition } from './pipeline/define-pipeline.js';
 export type { Row, RowsContext, RowSource } from './pipeline/pipeline.js';
+export { SourceError } from './pipeline/source-error.js';
 export type { Granularity } from './calendar/calendar.js';
