@@ -60,8 +60,8 @@ export function valueText(value: unknown, type: string, refuse: (problem: string
 }
 
 function numberText(value: number, type: string, refuse: (problem: string) => never): string {
-  if (FLOATS.has(type))
-    return Number.isFinite(value) ? String(value) : Number.isNaN(value) ? 'NaN' : value > 0 ? 'Infinity' : '-Infinity';
+  // String(-0) is 0. PostgreSQL reads NaN and Infinity as JavaScript writes them.
+  if (FLOATS.has(type)) return Object.is(value, -0) ? '-0' : String(value);
   if (Number.isSafeInteger(value)) return Object.is(value, -0) ? '0' : String(value);
   if (INTEGERS.has(type))
     return refuse('this number is not a whole number that JavaScript holds exactly; give a bigint or a string');
@@ -80,9 +80,10 @@ function dateText(value: Date, type: string, refuse: (problem: string) => never)
 
 function arrayText(value: readonly unknown[], type: string, refuse: (problem: string) => never): string {
   if (!type.startsWith('_')) return refuse('an array goes to an array column or json only');
+  const json = type === '_json' || type === '_jsonb';
   const elements = value.map((element): string => {
     if (element === undefined || element === null) return 'NULL';
-    if (Array.isArray(element)) return arrayText(element, type, refuse);
+    if (Array.isArray(element) && !json) return arrayText(element, type, refuse);
     return `"${valueText(element, type.slice(1), refuse).replace(/["\\]/g, '\\$&')}"`;
   });
   return `{${elements.join(',')}}`;

@@ -211,10 +211,12 @@ function namesIn(error: pg.DatabaseError): string {
   return named.length > 0 ? ` (${named.join(', ')})` : '';
 }
 
-/** The row number of a streamed row, out of the error's context, which otherwise holds the row itself. */
+/** A streamed row's number and the column, out of the error's context, which otherwise holds the value or the row itself. */
 function copyLine(error: pg.DatabaseError): string {
-  const line = /^COPY [^\n]*?, line (\d+)/m.exec(error.where ?? '')?.[1];
-  return line ? ` in row ${line}` : '';
+  const [, line, column] =
+    /^COPY [^\n]*?, line (\d+)(?:, column ([^\n]*?): (?:"|null input))?/m.exec(error.where ?? '') ?? [];
+  if (!line) return '';
+  return ` in row ${line}${column ? `, column ${quote(column)}` : ''}`;
 }
 
 function isLostConnection(error: unknown): boolean {

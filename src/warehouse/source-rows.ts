@@ -38,7 +38,8 @@ export async function spoolRows(
       if (row === undefined) break;
       columns ??= resolve(pipeline, Object.keys(row), target);
       refuseOtherKeys(row, columns, spool.rows + 1, pipeline);
-      await spool.add(copyLine(row, columns, spool.rows + 1));
+      const written = spool.add(copyLine(row, columns, spool.rows + 1));
+      if (written) await written;
       if (spool.rows % 1000 === 0) request.onStep?.('spool', spool.rows);
     }
     return { spool, columns: columns?.map(({ name }) => name) ?? [pipeline.partition.column] };
@@ -78,12 +79,9 @@ interface RowReader {
 
 function openSource(pipeline: TypeScriptPipeline, request: FillRequest, signal: AbortSignal): RowReader {
   const { key, start, end, date, endDate } = request.window;
-  const aborted = new Promise<never>((_, reject) => {
-    if (signal.aborted) reject(signal.reason as Error);
-    else signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
-  });
-  // It may reject while nobody waits for a row.
-  aborted.catch(() => undefined);
+  // One listener for all rows: a promise of the abort, raced with each row, would keep something of every one.
+  let interrupt: ((reason: Error) => void) | undefined;
+  signal.addEventListener('abort', () => interrupt?.(signal.reason as Error), { once: true });
   let iterator: AsyncIterator<Row> | Iterator<Row>;
   const failed = (error: unknown): Failure => sourceFailure(pipeline.name, key, error);
   try {
@@ -94,14 +92,14 @@ function openSource(pipeline: TypeScriptPipeline, request: FillRequest, signal: 
   }
   return {
     async next() {
-      const step = await Promise.race([
-        aborted,
+      signal.throwIfAborted();
+      const step = await new Promise<IteratorResult<Row>>((resolve, reject) => {
+        interrupt = reject;
         // An async function, so that a source that throws at once rejects like one that throws later.
-        (async () => iterator.next())().catch((error: unknown) => {
-          signal.throwIfAborted();
-          throw failed(error);
-        }),
-      ]);
+        (async () => iterator.next())().then(resolve, (error: unknown) => {
+          reject(signal.aborted ? (signal.reason as Error) : failed(error));
+        });
+      });
       if (step.done) return undefined;
       if (typeof step.value !== 'object' || step.value === null || Array.isArray(step.value)) {
         throw new Failure(

@@ -3,6 +3,7 @@ import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { Failure } from '../failure.js';
 
 /** Bytes written and read at a time. */
 const CHUNK = 1 << 18;
@@ -24,32 +25,35 @@ export class Spool {
     this.#handle = handle;
   }
 
-  /** Opens an empty spool in `folder`, by default the system's temporary one. Throws the file system's error. */
+  /**
+   * Opens an empty spool in `folder`, by default the system's temporary one. Throws `Unexpected`, as `add` and `read` do,
+   * where the worker's disk says no.
+   */
   static async create(folder: string = tmpdir()): Promise<Spool> {
     const path = join(folder, `repave-${randomUUID()}.spool`);
-    const handle = await open(path, 'wx+', 0o600);
+    const handle = await onDisk(open(path, 'wx+', 0o600));
     try {
       await unlink(path);
     } catch (error) {
       await handle.close();
-      throw error;
+      throw diskFailure(error);
     }
     return new Spool(handle);
   }
 
-  /** Adds one row's line, newline included; now and then waits for the disk. */
-  async add(line: string): Promise<void> {
+  /** Adds one row's line, newline included. Now and then the disk is to be waited for: then a promise comes back. */
+  add(line: string): Promise<void> | undefined {
     this.rows += 1;
     this.#pending.push(line);
     this.#pendingLength += line.length;
-    if (this.#pendingLength >= CHUNK) await this.#write();
+    return this.#pendingLength >= CHUNK ? this.#write() : undefined;
   }
 
   async #write(): Promise<void> {
     const text = this.#pending.join('');
     this.#pending = [];
     this.#pendingLength = 0;
-    await this.#handle.appendFile(text);
+    await onDisk(this.#handle.appendFile(text));
   }
 
   /** Ends writing and reads what was written. */
@@ -60,7 +64,7 @@ export class Spool {
 
   async *#chunks(): AsyncGenerator<Buffer> {
     for (let position = 0; ;) {
-      const { bytesRead, buffer } = await this.#handle.read(Buffer.allocUnsafe(CHUNK), 0, CHUNK, position);
+      const { bytesRead, buffer } = await onDisk(this.#handle.read(Buffer.allocUnsafe(CHUNK), 0, CHUNK, position));
       if (bytesRead === 0) return;
       position += bytesRead;
       yield buffer.subarray(0, bytesRead);
@@ -71,4 +75,20 @@ export class Spool {
   async close(): Promise<void> {
     await this.#handle.close();
   }
+}
+
+async function onDisk<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw diskFailure(error);
+  }
+}
+
+function diskFailure(error: unknown): Failure {
+  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'no code';
+  return new Failure(
+    'Unexpected',
+    `The worker could not spool the rows on its disk (${code}). Point REPAVE_SPOOL_DIR to a folder that it may write, with room for the largest partition.`,
+  );
 }

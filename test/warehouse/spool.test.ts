@@ -1,0 +1,301 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import type { Row } from '../../src/pipeline/pipeline.js';
+import { fill } from '../../src/warehouse/fill.js';
+import type { FillStep } from '../../src/warehouse/fill-request.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { failsAs, fillRequest, fills, KEY, openFills, typescriptPipeline, until, withWorker } from '../support/fill.js';
+import { asSuperuser } from '../support/role-defaults.js';
+
+const PROCESS = fileURLToPath(new URL('../support/spooling-process.ts', import.meta.url));
+
+describe('the rows of a TypeScript source', () => {
+  let test: TestDatabase;
+  let spoolDir: string;
+  const children: ChildProcess[] = [];
+
+  beforeEach(async () => {
+    test = await createTestDatabase();
+    spoolDir = mkdtempSync(join(tmpdir(), 'repave-spool-'));
+    await test.sql(
+      `CREATE TABLE target (day date NOT NULL, n int, note text); INSERT INTO target VALUES ('${KEY}', -1, 'old')`,
+    );
+  });
+  afterEach(async () => {
+    for (const child of children.splice(0)) child.kill('SIGKILL');
+    rmSync(spoolDir, { recursive: true });
+    await test.drop();
+  });
+
+  /** More than the spool keeps in memory. */
+  const many = function* (key: string, count = 5_000): Generator<Row> {
+    for (let n = 0; n < count; n++) yield { day: key, n, note: 'x'.repeat(200) };
+  };
+  const files = () => readdirSync(spoolDir);
+  /** Files of the folder that a process holds open although they have no name. */
+  const nameless = (pid: number): number | undefined =>
+    process.platform === 'linux'
+      ? readdirSync(`/proc/${pid}/fd`).filter((fd) => linkOf(`/proc/${pid}/fd/${fd}`).startsWith(`${spoolDir}/`)).length
+      : undefined;
+
+  it('stall without a session in a transaction, a lock or a snapshot', async () => {
+    let stalled = 0;
+    await withWorker(test, async (database) => {
+      const pipeline = typescriptPipeline(async function* ({ key }) {
+        yield { day: key, n: 1, note: 'a' };
+        const open = await asSuperuser(
+          test,
+          `SELECT state, (SELECT count(*)::int FROM pg_locks l WHERE l.pid = a.pid) AS locks, backend_xid, backend_xmin
+             FROM pg_stat_activity a WHERE datname = current_database() AND usename = $1`,
+          [test.workerRole],
+        );
+        stalled += 1;
+        assert.ok(open.length > 0, 'the worker has connections');
+        for (const session of open)
+          assert.deepEqual(session, { state: 'idle', locks: 0, backend_xid: null, backend_xmin: null });
+        assert.equal(await openFills(test), 0);
+        // The window is free for others meanwhile.
+        await test.sql('BEGIN; LOCK TABLE target IN ACCESS EXCLUSIVE MODE NOWAIT; ROLLBACK');
+      });
+      assert.equal((await fill(database, fillRequest(pipeline))).rows, 1);
+    });
+    assert.equal(stalled, 1);
+  });
+
+  it('leave no file: during, after success, after failures and after a cancel', async () => {
+    await withWorker(
+      test,
+      async (database) => {
+        const seen: (number | undefined)[] = [];
+        const watching = typescriptPipeline(function* ({ key }) {
+          yield* many(key);
+          seen.push(files().length, nameless(process.pid));
+        });
+        await fill(
+          database,
+          fillRequest(watching, { onStep: (step) => void (step === 'lock' && seen.push(files().length)) }),
+        );
+        assert.deepEqual(
+          seen,
+          [0, process.platform === 'linux' ? 1 : undefined, 0],
+          'there is a spool, and it has no name',
+        );
+        assert.deepEqual(files(), []);
+        assert.ok(!nameless(process.pid), 'and its space was given back');
+
+        const throwing = typescriptPipeline(function* ({ key }) {
+          yield* many(key);
+          throw new Error('gone');
+        });
+        await failsAs(fill(database, fillRequest(throwing)), 'SourceFailed');
+        const unfit = typescriptPipeline(function* ({ key }) {
+          yield* many(key);
+          yield { day: key, n: 'no number', note: null };
+        });
+        await failsAs(fill(database, fillRequest(unfit)), 'DataError');
+        const outside = typescriptPipeline(() => many('2024-03-01'));
+        await failsAs(fill(database, fillRequest(outside)), 'RowsOutsideWindow');
+
+        for (const when of ['spool', 'insert'] as const) {
+          const cancel = new AbortController();
+          const reason = new Error('cancelled');
+          const stalling = typescriptPipeline(async function* ({ key, signal }) {
+            yield* many(key);
+            if (when !== 'spool') return;
+            cancel.abort(reason);
+            await once(signal, 'abort');
+            await new Promise(() => undefined);
+          });
+          const onStep = (step: FillStep): void => {
+            if (step === when && when === 'insert') cancel.abort(reason);
+          };
+          await assert.rejects(
+            fill(database, fillRequest(stalling, { signal: cancel.signal, onStep })),
+            (error) => error === reason,
+          );
+        }
+        assert.deepEqual(files(), []);
+        assert.ok(!nameless(process.pid));
+      },
+      { spoolDir },
+    );
+    assert.equal((await fills(test)).length, 1);
+  });
+
+  it('leave no file where the process is killed', async () => {
+    const child = spool('5000', { SPOOL_TEST_STALLS: 'yes' });
+    await line(child, /^spooled 5000$/);
+    assert.ok(child.pid);
+    assert.notEqual(nameless(child.pid), 0, 'there is a spool');
+    assert.deepEqual(files(), []);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    assert.deepEqual(files(), []);
+    await until('the killed process has no session', async () => (await sessions()) === 0);
+    assert.deepEqual(await test.sql('SELECT n FROM target'), [{ n: -1 }]);
+  });
+
+  it('are written to a file that no one else may read', async () => {
+    if (process.platform !== 'linux') return;
+    const { statSync } = await import('node:fs');
+    const child = spool('5000', { SPOOL_TEST_STALLS: 'yes' });
+    await line(child, /^spooled/);
+    const fds = readdirSync(`/proc/${child.pid}/fd`).map((fd) => `/proc/${child.pid}/fd/${fd}`);
+    const [file] = fds.filter((fd) => linkOf(fd).startsWith(`${spoolDir}/`));
+    assert.ok(file);
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+  });
+
+  it('a folder that is not there fails before the source is asked', async () => {
+    await withWorker(
+      test,
+      async (database) => {
+        const pipeline = typescriptPipeline(() => assert.fail('asked for rows'));
+        const failure = await failsAs(fill(database, fillRequest(pipeline)), 'Unexpected');
+        assert.match(failure.message, /ENOENT.*REPAVE_SPOOL_DIR/);
+      },
+      { spoolDir: join(spoolDir, 'nowhere') },
+    );
+  });
+
+  it('of 200,000 rows take no more memory than those of 5,000, and go by COPY', async () => {
+    await asSuperuser(test, 'CREATE SCHEMA statements; CREATE EXTENSION pg_stat_statements SCHEMA statements');
+    // 100 MB of rows: they would not fit into this heap.
+    const child = spool('5000,200000', {}, ['--max-old-space-size=64']);
+    const [, few = ''] = await line(child, /^filled 5000 (\d+)$/);
+    const [, all = ''] = await line(child, /^filled 200000 (\d+)$/);
+    const grown = (Number(all) - Number(few)) / 2 ** 20;
+    assert.ok(grown < 60, `memory grew by ${Math.round(grown)} MB`);
+    const [row] = await test.sql(
+      'SELECT count(*)::int AS rows, count(DISTINCT n)::int AS different, sum(length(note)) AS length FROM target',
+    );
+    assert.deepEqual({ ...row, length: undefined }, { rows: 200_000, different: 200_000, length: undefined });
+    const sent = await asSuperuser<{ query: string; calls: number; rows: number }>(
+      test,
+      `SELECT query, calls::int, rows::int FROM statements.pg_stat_statements
+        WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND userid = $1::regrole AND query ~ '^(COPY|INSERT INTO) "?target'`,
+      [test.workerRole],
+    );
+    assert.deepEqual(sent, [{ query: 'COPY "target" ("day", "n", "note") FROM STDIN', calls: 2, rows: 205_000 }]);
+  }).timeout(120_000);
+
+  it('are read again where another run’s fill has overtaken them', async () => {
+    let reads = 0;
+    await withWorker(test, async (database) => {
+      const other = typescriptPipeline(({ key }) => [{ day: key, n: 7, note: 'other' }]);
+      const pipeline = typescriptPipeline(async function* ({ key }) {
+        reads += 1;
+        yield { day: key, n: reads, note: 'mine' };
+        if (reads === 1) await fill(database, fillRequest(other));
+      });
+      const outcome = await fill(database, fillRequest(pipeline));
+      assert.deepEqual([outcome.rows, outcome.deleted], [1, 1]);
+    });
+    assert.equal(reads, 2);
+    assert.deepEqual(await test.sql('SELECT n, note FROM target'), [{ n: 2, note: 'mine' }]);
+    assert.equal((await fills(test)).length, 2);
+  });
+
+  it('that are overtaken each time end as Conflict, and the other’s stand', async () => {
+    let reads = 0;
+    await withWorker(test, async (database) => {
+      const other = typescriptPipeline(({ key }) => [{ day: key, n: 7, note: 'other' }]);
+      const pipeline = typescriptPipeline(async function* ({ key }) {
+        reads += 1;
+        yield { day: key, n: reads, note: 'mine' };
+        await fill(database, fillRequest(other));
+      });
+      const failure = await failsAs(fill(database, fillRequest(pipeline)), 'Conflict');
+      assert.match(failure.message, new RegExp(`${reads} times`));
+    });
+    assert.ok(reads > 1);
+    assert.deepEqual(await test.sql('SELECT n, note FROM target'), [{ n: 7, note: 'other' }]);
+  });
+
+  it('of a source that ignores its signal hold no cancel up', async () => {
+    const cancel = new AbortController();
+    const reason = new Error('cancelled');
+    let returned = false;
+    await withWorker(test, async (database) => {
+      const pipeline = typescriptPipeline(async function* ({ key }) {
+        try {
+          yield { day: key, n: 1, note: 'a' };
+          cancel.abort(reason);
+          await new Promise(() => undefined);
+        } finally {
+          returned = true;
+        }
+      });
+      await assert.rejects(
+        fill(database, fillRequest(pipeline, { signal: cancel.signal })),
+        (error) => error === reason,
+      );
+    });
+    assert.equal(returned, false, 'it still waits, and nobody waits for it');
+  });
+
+  it('of a source that is left are told so, once: `return` is called', async () => {
+    let returned = 0;
+    await withWorker(test, async (database) => {
+      const pipeline = typescriptPipeline(function* ({ key }) {
+        try {
+          for (;;) yield { day: key, wrong: 1 };
+        } finally {
+          returned += 1;
+        }
+      });
+      await failsAs(fill(database, fillRequest(pipeline)), 'SchemaMismatch');
+    });
+    assert.equal(returned, 1);
+  });
+
+  function spool(rows: string, env: NodeJS.ProcessEnv, flags: readonly string[] = []): ChildProcess {
+    const child = spawn(process.execPath, [...flags, '--import', 'tsx', PROCESS], {
+      env: {
+        PATH: process.env.PATH,
+        SPOOL_TEST_URL: test.url,
+        SPOOL_TEST_DIR: spoolDir,
+        SPOOL_TEST_ROWS: rows,
+        ...env,
+      },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    children.push(child);
+    return child;
+  }
+
+  async function sessions(): Promise<number> {
+    const [row] = await test.sql<{ open: number }>(
+      'SELECT count(*)::int AS open FROM pg_stat_activity WHERE datname = current_database() AND usename = $1',
+      [test.workerRole],
+    );
+    return row?.open ?? -1;
+  }
+});
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return '';
+  }
+}
+
+const readers = new WeakMap<ChildProcess, AsyncIterator<string>>();
+
+/** The next line that a process says; fails where it says another, or ends. */
+async function line(child: ChildProcess, expected: RegExp): Promise<RegExpExecArray> {
+  assert.ok(child.stdout);
+  const reader = readers.get(child) ?? createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  readers.set(child, reader);
+  const next = await reader.next();
+  const match = expected.exec(next.done ? '(the process has ended)' : next.value);
+  assert.ok(match, `expected ${String(expected)}, and the process said: ${String(next.value)}`);
+  return match;
+}
