@@ -1,4 +1,4 @@
-import type { Statement, StatementHooks } from '../support/statements.js';
+import type { Statement, StatementHooks, StatementKind } from '../support/statements.js';
 
 type Rewrite = NonNullable<StatementHooks['rewrite']>;
 
@@ -9,6 +9,9 @@ export const BROKEN_VARIANTS = [
   'no guard',
   'no claim guard',
   'one fence for all runs',
+  'attempts ordered by number alone',
+  'holders that a claim has replaced are left',
+  'overdue holders are left',
 ] as const;
 export type BrokenVariant = (typeof BROKEN_VARIANTS)[number];
 
@@ -28,26 +31,30 @@ function make(variant: BrokenVariant): Rewrite {
     case 'lock inside the DELETE’s statement':
       return lockInDelete();
     case 'no guard':
-      return ({ kind, text, values }) =>
-        kind === 'guard'
-          ? {
-              // The claim is left alone, so that nothing waits for it either.
-              text: replaced(
-                text,
-                /DELETE FROM repave\.claim[^]*?RETURNING fence/,
-                'SELECT $4::pg_catalog.int8 AS fence',
-              ),
-              values,
-            }
-          : undefined;
+      // The claim is left alone, so that nothing waits for it either.
+      return rewriting('guard', /DELETE FROM repave\.claim[^]*?RETURNING fence/, 'SELECT $4::pg_catalog.int8 AS fence');
     case 'no claim guard':
-      return ({ kind, text, values }) =>
-        kind === 'claim' ? { text: replaced(text, /WHERE NOT c\.closed AND[^\n]*\n/, '\n'), values } : undefined;
+      return rewriting('claim', /WHERE NOT c\.closed AND[^\n]*\n/, '\n');
     case 'one fence for all runs':
       return sharedClaim;
+    case 'attempts ordered by number alone':
+      return rewriting(
+        'claim',
+        /\(c\.scheduled_at, c\.attempt\) <= \(excluded\.scheduled_at, excluded\.attempt\)/,
+        'c.attempt <= excluded.attempt',
+      );
+    case 'holders that a claim has replaced are left':
+      return rewriting('end-backends', /OR c\.fence > [^]*?\$7/, 'OR $6 = $7');
+    case 'overdue holders are left':
+      return rewriting('end-backends', /c\.deadline < pg_catalog\.clock_timestamp\(\)/, 'false');
     default:
       return variant satisfies never;
   }
+}
+
+function rewriting(kind: StatementKind, pattern: RegExp, by: string): Rewrite {
+  return (statement) =>
+    statement.kind === kind ? { text: replaced(statement.text, pattern, by), values: statement.values } : undefined;
 }
 
 const NO_LOCK = 'SELECT $1::pg_catalog.int8, $2::pg_catalog.int4, $3::pg_catalog.int4';
@@ -90,7 +97,7 @@ function sharedClaim({ kind, text, values }: Statement): ReturnType<Rewrite> {
         values,
       };
     case 'look':
-      return { text: replaced(text, /(FROM repave\.claim WHERE [^)]*?)run = \$4/, `$1run = 'shared'`), values };
+      return { text: replaced(text, /(FROM repave\.claim\s+WHERE [^)]*?)run = \$4/, `$1run = 'shared'`), values };
     case 'guard':
       return { text: replaced(text, /(DELETE FROM repave\.claim[^]*?)run = \$3/, `$1run = 'shared'`), values };
     default:

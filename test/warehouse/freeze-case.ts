@@ -3,10 +3,19 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { Pipeline } from '../../src/pipeline/pipeline.js';
 import { openDatabase, type Database } from '../../src/warehouse/database.js';
+import type { Attempt } from '../../src/warehouse/fill-request.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { fillRequest, fills, ledgerRows, openFills, sqlPipeline, typescriptPipeline } from '../support/fill.js';
+import {
+  fillRequest,
+  fills,
+  ledgerRows,
+  openFills,
+  SCHEDULED_AT,
+  sqlPipeline,
+  typescriptPipeline,
+} from '../support/fill.js';
 import { type BrokenVariant, rewriteFor } from './broken-variants.js';
-import { type End, type Point, SteeredFill } from './steered-fill.js';
+import { type End, type Point, SteeredFill, thawAll } from './steered-fill.js';
 
 export type PipelineKind = Pipeline['kind'];
 
@@ -27,7 +36,14 @@ export interface FreezeCase {
   readonly first: FreezePoint;
   /** How far attempt 2 comes before attempt 1 goes on: to its end, or to here. */
   readonly second?: Point;
+  /** Which attempts of the run they are. Default: its first and its second. */
+  readonly attempts?: readonly [Attempt, Attempt];
 }
+
+const FIRST_AND_SECOND: readonly [Attempt, Attempt] = [
+  { scheduledAt: SCHEDULED_AT, number: 1 },
+  { scheduledAt: SCHEDULED_AT + 60_000, number: 2 },
+];
 
 /** A database with a target, a source and two workers, on which the cases of the matrix are run, each in a partition of its own. */
 export class FreezeBench {
@@ -63,6 +79,7 @@ export class FreezeBench {
   }
 
   async close(): Promise<void> {
+    await thawAll();
     for (const worker of this.workers) await worker.close();
     await this.reader.end();
     await this.gateHolder.end();
@@ -70,7 +87,10 @@ export class FreezeBench {
   }
 
   /** Runs one case and returns what it broke of what is promised; empty where all held. */
-  async violations({ kind, first, second }: FreezeCase, variant?: BrokenVariant): Promise<string[]> {
+  async violations(
+    { kind, first, second, attempts = FIRST_AND_SECOND }: FreezeCase,
+    variant?: BrokenVariant,
+  ): Promise<string[]> {
     const key = new Date(Date.UTC(2020, 0, ++this.#day)).toISOString().slice(0, 10);
     const run = randomUUID();
     await this.test.sql(`INSERT INTO target SELECT $1, 'old ' || n FROM generate_series(1, ${ROWS.old}) n`, [key]);
@@ -87,7 +107,7 @@ export class FreezeBench {
       const one = new SteeredFill(
         this.test,
         this.workers[0],
-        fillRequest(pipeline, { key, run, attempt: 1 }),
+        fillRequest(pipeline, { key, run, attempt: attempts[0] }),
         stops,
         rewrite(),
       );
@@ -105,7 +125,7 @@ export class FreezeBench {
       const two = new SteeredFill(
         this.test,
         this.workers[1],
-        fillRequest(pipeline, { key, run, attempt: 2 }),
+        fillRequest(pipeline, { key, run, attempt: attempts[1] }),
         second ? [second] : [],
         rewrite(),
       );
@@ -119,7 +139,7 @@ export class FreezeBench {
       await one.rest();
       two.release();
       const ends = [await one.end(), await two.end()] as const;
-      found.push(...(await this.#judge(key, run, ends, mayCommit)));
+      found.push(...(await this.#judge(key, run, attempts[0].number, ends, mayCommit)));
     } finally {
       await this.gateHolder.query('SELECT pg_advisory_unlock_all()');
       source.goOn();
@@ -131,14 +151,20 @@ export class FreezeBench {
   }
 
   /** What holds at the end, whatever happened: one copy, one current row in the ledger, and each attempt told the truth. */
-  async #judge(key: string, run: string, [one, two]: readonly [End, End], firstMayCommit: boolean): Promise<string[]> {
+  async #judge(
+    key: string,
+    run: string,
+    first: number,
+    [one, two]: readonly [End, End],
+    firstMayCommit: boolean,
+  ): Promise<string[]> {
     const entries = await fills(this.test, 'target', key);
     const current = (await ledgerRows(this.test)).filter((row) => row.key === key);
     const rows = await this.test.sql<{ value: string }>('SELECT value FROM target WHERE day = $1', [key]);
     const values = rows.map(({ value }) => value);
     const [entry] = entries;
     if (!entry || entries.length > 1) return [`${entries.length} committed fills of one run`];
-    const stands = entry.attempt === 1 ? 'first' : 'second';
+    const stands = entry.attempt === first ? 'first' : 'second';
     const found: string[] = [];
     const check = (holds: boolean, otherwise: string): void => {
       if (!holds) found.push(otherwise);

@@ -4,7 +4,7 @@ import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { fillRequest, fills, ledgerRows, openFills, sqlPipeline, typescriptPipeline } from '../support/fill.js';
 import type { StatementHooks } from '../support/statements.js';
-import { type Point, SteeredFill } from './steered-fill.js';
+import { type Point, SteeredFill, thawAll } from './steered-fill.js';
 
 /** Two runs, by name; and how often each row of theirs must stand in the window at the end. */
 const RUNS = ['a', 'b'] as const;
@@ -64,6 +64,7 @@ export class InterleavingBench {
   }
 
   async close(): Promise<void> {
+    await thawAll();
     for (const run of RUNS) await this.workers[run].close();
     await this.test.drop();
   }

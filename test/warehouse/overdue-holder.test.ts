@@ -5,7 +5,8 @@ import { fill } from '../../src/warehouse/fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { failsAs, fillRequest, fills, KEY, typescriptPipeline, within } from '../support/fill.js';
 import type { StatementHooks } from '../support/statements.js';
-import { SteeredFill } from './steered-fill.js';
+import { rewriteFor } from './broken-variants.js';
+import { SteeredFill, thawAll } from './steered-fill.js';
 
 /** A claim whose deadline has passed when it is made: the attempt's worker is thought frozen since. */
 const OVERDUE: StatementHooks['rewrite'] = ({ kind, text, values }) =>
@@ -18,12 +19,13 @@ describe('a window held by a frozen attempt of a run that has ended', () => {
   before(async () => {
     test = await createTestDatabase();
     await test.sql('CREATE TABLE target (day date NOT NULL, value text NOT NULL)');
-    frozen = await openDatabase(test.url, { fills: 2 });
+    frozen = await openDatabase(test.url, { fills: 3 });
     healthy = await openDatabase(test.url, { fills: 2 });
   });
   beforeEach(async () => {
     await test.sql('TRUNCATE target, repave.fill, repave.partition, repave.claim');
   });
+  afterEach(thawAll);
   after(async () => {
     await frozen.close();
     await healthy.close();
@@ -76,13 +78,48 @@ describe('a window held by a frozen attempt of a run that has ended', () => {
     assert.deepEqual(await values(), ['live']);
   });
 
+  it('an attempt past its deadline is refused by the guard', async () => {
+    const late = new SteeredFill(test, frozen, fillRequest(writes('late')), [], OVERDUE);
+    assert.equal((await late.end()).failure?.type, 'StaleAttempt');
+    assert.deepEqual(await values(), []);
+  });
+
+  it('a protocol that leaves them is caught: the healthy run waits in vain', async () => {
+    const overdue = new SteeredFill(test, frozen, fillRequest(writes('late')), ['in copy'], OVERDUE);
+    const run = randomUUID();
+    const next = '2024-03-01';
+    const first = new SteeredFill(test, frozen, fillRequest(writes('a', next), { run, key: next, attempt: 1 }), [
+      'in copy',
+    ]);
+    assert.deepEqual([await overdue.rest(), await first.rest()], ['stopped', 'stopped']);
+    const second = new SteeredFill(test, frozen, fillRequest(writes('b', next), { run, key: next, attempt: 2 }), [
+      'after claim',
+    ]);
+    assert.equal(await second.rest(), 'stopped');
+    const waits = [
+      new SteeredFill(test, healthy, fillRequest(writes('c')), [], rewriteFor('overdue holders are left')),
+      new SteeredFill(
+        test,
+        healthy,
+        fillRequest(writes('d', next), { key: next }),
+        [],
+        rewriteFor('holders that a claim has replaced are left'),
+      ),
+    ];
+    const ends = await Promise.all(waits.map(async (each) => each.end()));
+    assert.deepEqual(
+      ends.map(({ failure }) => failure?.type),
+      ['Conflict', 'Conflict'],
+    );
+  });
+
   async function values(): Promise<string[]> {
     return (await test.sql<{ value: string }>('SELECT value FROM target')).map(({ value }) => value);
   }
 });
 
-function writes(value: string) {
+function writes(value: string, day = KEY) {
   return typescriptPipeline(function* () {
-    yield { day: KEY, value };
+    yield { day, value };
   });
 }

@@ -21,6 +21,15 @@ export interface End {
   readonly failure?: Failure;
 }
 
+const unended = new Set<SteeredFill>();
+
+/** Lets every fill that still stands at a stop go on to its end: a test that failed would else hang where it closes its databases. */
+export async function thawAll(): Promise<void> {
+  const left = [...unended];
+  for (const each of left) each.release();
+  await Promise.allSettled(left.map(async (each) => each.end()));
+}
+
 /**
  * A fill that stops at points, each the first time it comes there, and goes on when told. To the server a stopped one is a
  * frozen worker: it holds its transaction and its locks and sends nothing.
@@ -65,8 +74,9 @@ export class SteeredFill {
         return this.#end;
       },
     );
+    unended.add(this);
     // Whoever reads it later gets the error; until then it is nobody's.
-    this.ended.catch(() => undefined);
+    this.ended.catch(() => undefined).finally(() => unended.delete(this));
   }
 
   get stoppedAt(): Point | undefined {
