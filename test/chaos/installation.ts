@@ -10,14 +10,16 @@ import { until } from './until.js';
 
 /** A fill that is between its BEGIN and its COMMIT, as the server sees it. */
 export interface OpenFill {
+  readonly pipeline: string;
   readonly key: string;
   /** The run of the partition's workflow. */
   readonly run: string;
   readonly fence: number;
   /** Of the backend. */
   readonly pid: number;
-  /** Whether its query waits for {@link Installation.hold}. */
-  readonly held: boolean;
+  readonly state: string;
+  /** What the backend waits for: `PgSleep` while {@link Installation.hold} stops it, `ClientRead` for its worker. */
+  readonly wait: string | null;
 }
 
 export interface InstallationOptions {
@@ -103,18 +105,19 @@ export class Installation {
   /** The fills that are open now, on whichever worker. */
   async openFills(): Promise<OpenFill[]> {
     return this.look<OpenFill>(`
-      SELECT c.key, c.run, c.fence::float8 AS fence, a.pid, a.wait_event IS NOT DISTINCT FROM 'PgSleep' AS held
+      SELECT c.pipeline, c.key, c.run, c.fence::float8 AS fence, a.pid, a.state, a.wait_event AS wait
         FROM pg_stat_activity a, regexp_match(a.application_name, '^repave ([^/ ]+)/[^ ]+ ([0-9]+)$') AS m
         JOIN repave.claim c ON c.run = m[1] AND c.fence = m[2]::bigint
        WHERE a.datname = current_database() AND a.xact_start IS NOT NULL
-       ORDER BY c.key`);
+       ORDER BY c.pipeline, c.key`);
   }
 
-  /** Waits until fills of this many keys are held, and returns them. */
-  async heldFills(count = 1): Promise<OpenFill[]> {
+  /** Waits until this many fills, of all or of one pipeline, are held, and returns them. */
+  async heldFills(count = 1, pipeline?: string): Promise<OpenFill[]> {
     return until(`${count} held fills`, async () => {
-      const fills = (await this.openFills()).filter(({ held }) => held);
-      return fills.length >= count && fills;
+      const open = await this.openFills();
+      const held = open.filter((fill) => fill.wait === 'PgSleep' && (!pipeline || fill.pipeline === pipeline));
+      return held.length >= count && held;
     });
   }
 
