@@ -100,7 +100,8 @@ export async function migrate(database: Database): Promise<string[]> {
       return pending.map(({ name }) => name);
     });
   } catch (error) {
-    throw toFailure(error);
+    // Migrations read no user's rows.
+    throw toFailure(error, { beforeRows: true });
   }
 }
 

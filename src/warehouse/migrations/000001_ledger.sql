@@ -1,6 +1,9 @@
 -- The ledger: what each partition holds, and how it came to.
 
-CREATE SCHEMA IF NOT EXISTS repave;
+-- IF NOT EXISTS would ask for the right to create one even where an administrator has made it for this role.
+DO $$ BEGIN
+  IF pg_catalog.to_regnamespace('repave') IS NULL THEN CREATE SCHEMA repave; END IF;
+END $$;
 
 -- One row: by its id a run knows that a worker's database is the one it was planned against.
 CREATE TABLE repave.ledger (
