@@ -1,13 +1,14 @@
 import type { Command } from 'commander';
 import { windowOf } from '../calendar/window.js';
-import { loadPipeline } from '../pipeline/load.js';
+import { Failure } from '../failure.js';
 import { ledgerId } from '../warehouse/ledger.js';
 import { type HistoryEntry, partitionHistory } from '../warehouse/partitions.js';
 import { addCommand, type CommonOptions, type Context, runs } from './command.js';
-import { pipelinesFolder, withDatabase } from './database.js';
+import { withDatabase } from './database.js';
 import { EXIT, type ExitCode } from './exit.js';
 import { counted, duration, instant, number } from './format.js';
 import type { Colors } from './output.js';
+import { fileOrReason, registeredAs } from './plan-request.js';
 
 /** `repave history`: every fill and final failure of one partition, as the ledger has them. */
 export function registerHistory(program: Command): void {
@@ -22,15 +23,19 @@ async function history(
   [name, key]: readonly [string, string],
   _options: CommonOptions,
 ): Promise<ExitCode> {
-  const pipeline = await loadPipeline(pipelinesFolder(settings), name);
-  const window = windowOf(pipeline.partition, key);
-  const entries = await withDatabase(settings, pipeline.database, async (database) => {
+  const file = await fileOrReason(settings, name);
+  if (!(file instanceof Failure)) windowOf(file.partition, key);
+  const variable = file instanceof Failure ? 'DATABASE_URL' : file.database;
+  const { zone, window, entries } = await withDatabase(settings, variable, async (database) => {
     await ledgerId(database);
-    return partitionHistory(database, name, key);
+    const pipeline = file instanceof Failure ? await registeredAs(database, name) : file;
+    if (pipeline === undefined || pipeline === 'no ledger') throw file;
+    const { partition } = pipeline;
+    return { ...partition, window: windowOf(partition, key), entries: await partitionHistory(database, name, key) };
   });
   const { colors } = output;
   output.document({ pipeline: name, key, window: { start: window.start, end: window.end }, entries });
-  output.result(`${colors.bold(`${name} ${key}`)}  ${window.start} to ${window.end} (${pipeline.partition.zone})`);
+  output.result(`${colors.bold(`${name} ${key}`)}  ${window.start} to ${window.end} (${zone})`);
   for (const entry of entries) output.result(lines(entry, colors));
   if (entries.length === 0) output.say('Never filled, never failed.');
   return EXIT.done;

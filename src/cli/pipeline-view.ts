@@ -1,8 +1,8 @@
-import { type Granularity, GRANULARITIES } from '../calendar/calendar.js';
 import { countBetween, newestFinished } from '../calendar/range.js';
 import type { Database } from '../warehouse/database.js';
 import type { RegisteredPipeline } from '../warehouse/ledger.js';
 import { partitionRows, pipelineCounts } from '../warehouse/partitions.js';
+import { isGranularity } from './plan-request.js';
 
 /** A pipeline as workers have registered it, with its partitions counted by state. */
 export interface PipelineView {
@@ -50,8 +50,4 @@ export async function failedPartitions(
   return failed.slice(0, limit).map(({ key, failureType, failureMessage, failedAt }) => {
     return { pipeline, key, type: failureType ?? 'Unexpected', message: failureMessage ?? '', at: failedAt };
   });
-}
-
-function isGranularity(by: string): by is Granularity {
-  return (GRANULARITIES as readonly string[]).includes(by);
 }

@@ -1,17 +1,10 @@
 import type { Command } from 'commander';
 import type { BackfillInput } from '../contract.js';
-import { loadPipeline } from '../pipeline/load.js';
-import type { Pipeline } from '../pipeline/pipeline.js';
 import { parseBackfillInput } from '../plan/parse-input.js';
-import { type Plan, resolvePlan } from '../plan/resolve-plan.js';
-import type { Database } from '../warehouse/database.js';
-import { ledgerId, registeredPipelines } from '../warehouse/ledger.js';
-import { ledgerState } from '../warehouse/migrate.js';
-import { type PartitionRow, partitionRows } from '../warehouse/partitions.js';
 import { addCommand, type CommonOptions, type Context, runs } from './command.js';
-import { pipelinesFolder, withDatabase } from './database.js';
 import { EXIT, type ExitCode } from './exit.js';
 import { counted, instant, number, span } from './format.js';
+import { planRequest } from './plan-request.js';
 import { selection, type SelectionOptions, withSelection } from './selection.js';
 import { table } from './table.js';
 
@@ -35,12 +28,7 @@ export function registerPlan(program: Command): void {
 
 /** Plans a request against the ledger and writes the plan out. */
 export async function showPlan({ settings, output }: Context, input: BackfillInput): Promise<ExitCode> {
-  const pipeline = await loadPipeline(pipelinesFolder(settings), input.pipeline);
-  // A wrong key is wrong whether or not a database answers.
-  await resolvePlan(input, pipeline, { now: new Date(), rows: () => Promise.resolve(new Map()) });
-  const { plan, rows } = await withDatabase(settings, pipeline.database, (database) =>
-    planIn(database, pipeline, input),
-  );
+  const { plan, rows } = await planRequest(settings, input);
   const held = (key: string): number | undefined => rows.get(key)?.rows ?? undefined;
 
   output.document({
@@ -73,37 +61,4 @@ export async function showPlan({ settings, output }: Context, input: BackfillInp
   );
   for (const note of plan.notes) output.say(note);
   return EXIT.done;
-}
-
-interface PlannedIn {
-  readonly plan: Plan;
-  readonly rows: ReadonlyMap<string, PartitionRow>;
-}
-
-/** Without a ledger every partition is missing. With one, the pipeline is judged as workers have registered it. */
-async function planIn(database: Database, pipeline: Pipeline, input: BackfillInput): Promise<PlannedIn> {
-  const rows = new Map<string, PartitionRow>();
-  if ((await ledgerState(database)) === 'missing') {
-    const plan = await resolvePlan(input, pipeline, { now: new Date(), rows: () => Promise.resolve(new Map()) });
-    return {
-      plan: { ...plan, notes: [...plan.notes, 'This database has no ledger yet: `repave migrate` makes it.'] },
-      rows,
-    };
-  }
-  await ledgerId(database);
-  const registered = (await registeredPipelines(database)).find(({ name }) => name === pipeline.name);
-  const notes: string[] = [];
-  if (registered && registered.fingerprint !== pipeline.fingerprint) {
-    notes.push('Workers have another version of this pipeline than the file here: the plan goes by theirs.');
-  }
-  const judged = registered ? { ...pipeline, fingerprint: registered.fingerprint } : pipeline;
-  const plan = await resolvePlan(input, judged, {
-    now: new Date(),
-    rows: async (from, to) => {
-      const found = await partitionRows(database, judged.name, from, to);
-      for (const [key, row] of found) rows.set(key, row);
-      return found;
-    },
-  });
-  return { plan: { ...plan, notes: [...plan.notes, ...notes] }, rows };
 }

@@ -1,6 +1,6 @@
 import { windowOf } from '../calendar/window.js';
 import { Failure } from '../failure.js';
-import type { Pipeline } from '../pipeline/pipeline.js';
+import type { PlannedPipeline } from './planned-pipeline.js';
 import { cutToLimits, disjointSpans } from './left-out.js';
 import type { Limits, Span } from './selection.js';
 
@@ -16,7 +16,7 @@ export interface Fillable {
  * Holds the spans asked for against the limits. Throws `InvalidInput` where nothing is left, naming the nearest partition
  * that could be filled.
  */
-export function fillable(asked: readonly Span[], pipeline: Pipeline, limits: Limits): Fillable {
+export function fillable(asked: readonly Span[], pipeline: PlannedPipeline, limits: Limits): Fillable {
   const { spans, notes } = cutToLimits(disjointSpans(asked), pipeline, limits);
   const [first, ...others] = spans;
   if (!first) throw nothingLeft(asked, pipeline, limits, notes);
@@ -25,7 +25,7 @@ export function fillable(asked: readonly Span[], pipeline: Pipeline, limits: Lim
 
 function nothingLeft(
   asked: readonly Span[],
-  pipeline: Pipeline,
+  pipeline: PlannedPipeline,
   { start, newest, current }: Limits,
   notes: readonly string[],
 ): Failure {

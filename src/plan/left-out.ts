@@ -1,7 +1,7 @@
 import type { Grid } from '../calendar/calendar.js';
 import { nextKey, previousKey } from '../calendar/range.js';
 import { windowOf } from '../calendar/window.js';
-import type { Pipeline } from '../pipeline/pipeline.js';
+import type { PlannedPipeline } from './planned-pipeline.js';
 import { type Limits, type Span, spanSize } from './selection.js';
 
 /** Spans cut to what may be filled, and what was left out, said to people. */
@@ -13,7 +13,7 @@ export interface CutSpans {
 /** Cuts disjoint, sorted spans to the limits. What falls away is counted and said: before the start, unfinished, future. */
 export function cutToLimits(
   asked: readonly Span[],
-  { partition: grid }: Pipeline,
+  { partition: grid }: PlannedPipeline,
   { start, newest, current }: Limits,
 ): CutSpans {
   const before = start === undefined ? [] : overlaps(grid, asked, { to: previousKey(grid, start) });

@@ -1,6 +1,6 @@
 import { countBetween, keysBetween } from '../calendar/range.js';
 import { type BackfillInput, PARTITION_STATES, type PartitionState } from '../contract.js';
-import type { Pipeline } from '../pipeline/pipeline.js';
+import type { PlannedPipeline } from './planned-pipeline.js';
 import type { PartitionRow } from '../warehouse/partitions.js';
 import { fillable } from './fillable.js';
 import { askedSpans, limitsOf, type Span } from './selection.js';
@@ -41,7 +41,11 @@ export interface PlanningFacts {
  * the pipeline's, a range the wrong way round, and where nothing is left because of the pipeline's start or the future: that
  * message names the nearest partition that could be filled. Where `only` leaves nothing, the plan is empty.
  */
-export async function resolvePlan(input: BackfillInput, pipeline: Pipeline, facts: PlanningFacts): Promise<Plan> {
+export async function resolvePlan(
+  input: BackfillInput,
+  pipeline: PlannedPipeline,
+  facts: PlanningFacts,
+): Promise<Plan> {
   const grid = pipeline.partition;
   const limits = limitsOf(input, pipeline, facts.now, facts.asOf);
   const { spans, notes } = fillable(askedSpans(input, pipeline, limits), pipeline, limits);

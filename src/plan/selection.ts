@@ -5,7 +5,7 @@ import { countBetween, keyAt, keyBefore, newestFinished } from '../calendar/rang
 import { windowOf } from '../calendar/window.js';
 import type { BackfillInput } from '../contract.js';
 import { Failure } from '../failure.js';
-import type { Pipeline } from '../pipeline/pipeline.js';
+import type { PlannedPipeline } from './planned-pipeline.js';
 
 /** A run of partitions that was asked for, both ends included. */
 export interface Span {
@@ -26,7 +26,7 @@ export interface Limits {
 /** The limits of a request as of now; `asOf`, a schedule's time, counts as now where it is later. */
 export function limitsOf(
   { includeUnfinished }: Pick<BackfillInput, 'includeUnfinished'>,
-  { partition, start }: Pipeline,
+  { partition, start }: PlannedPipeline,
   now: Date,
   asOf: Date = now,
 ): Limits {
@@ -43,7 +43,7 @@ export function limitsOf(
  * The spans that an input asks for, in the order it names them; not yet held against the limits, except where the input
  * leaves an end open. Throws `InvalidInput` for keys that are none of the pipeline's, and for a range the wrong way round.
  */
-export function askedSpans(input: BackfillInput, pipeline: Pipeline, limits: Limits): Span[] {
+export function askedSpans(input: BackfillInput, pipeline: PlannedPipeline, limits: Limits): Span[] {
   const grid = pipeline.partition;
   if (input.keys) return input.keys.map((entry, index) => entrySpan(entry, `keys[${index}]`, pipeline));
   if (input.last !== undefined) {
@@ -71,7 +71,7 @@ export function spanSize(grid: Grid, { from, to }: Span): number {
   return from > to ? 0 : countBetween(grid, from, to);
 }
 
-function entrySpan(entry: string, field: string, pipeline: Pipeline): Span {
+function entrySpan(entry: string, field: string, pipeline: PlannedPipeline): Span {
   const dots = entry.indexOf('..');
   if (dots < 0) {
     judgeKey(entry, field, pipeline);
@@ -95,7 +95,7 @@ function ordered(from: string, to: string, fromField: string, toField: string): 
 }
 
 /** Throws `InvalidInput` for a key that names no partition of the pipeline; `field` says where it was given. */
-export function judgeKey(key: string, field: string, pipeline: Pipeline): void {
+export function judgeKey(key: string, field: string, pipeline: PlannedPipeline): void {
   try {
     windowOf(pipeline.partition, key);
   } catch (error) {

@@ -95,6 +95,11 @@ describe('repave plan', function () {
         document<PlanDocument>(only).partitions.map(({ key }) => key),
         ['1997-01-03', '1997-01-04'],
       );
+      const nowhere = makeProject();
+      const bare = await repave(nowhere, ['plan', 'sales_summary', '1997-01-03', '--json'], env);
+      rmSync(nowhere, { recursive: true, force: true });
+      assert.equal(bare.code, 0, 'the ledger is enough where no files are at hand');
+      assert.deepEqual(document<PlanDocument>(bare).partitions, [{ key: '1997-01-03', reason: 'outdated', rows: 7 }]);
     } finally {
       await database.sql('DELETE FROM repave.pipeline');
       await database.sql('DELETE FROM repave.partition');

@@ -7,6 +7,11 @@ import { fileURLToPath } from 'node:url';
 const CLI = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
 /** By its path: the child runs in folders of its own. */
 const TSX = import.meta.resolve('tsx');
+/** `npm test` has just built what users run; a test run by hand takes the sources as they are. */
+const COMMAND =
+  process.env.npm_lifecycle_event === 'test'
+    ? [fileURLToPath(new URL('../../bin/repave.js', import.meta.url))]
+    : ['--import', TSX, CLI];
 
 export interface Ended {
   readonly code: number | null;
@@ -27,7 +32,7 @@ export function startRepave(
   words: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Running {
-  return start(process.execPath, ['--import', TSX, CLI, ...words], project, env);
+  return start(process.execPath, [...COMMAND, ...words], project, env);
 }
 
 function start(
@@ -81,7 +86,7 @@ export function startOnTerminal(
   words: readonly string[],
   env: Readonly<Record<string, string>>,
 ): Running {
-  return start('python3', ['-c', TERMINAL, process.execPath, '--import', TSX, CLI, ...words], project, {
+  return start('python3', ['-c', TERMINAL, process.execPath, ...COMMAND, ...words], project, {
     TERM: 'xterm',
     ...env,
   });
