@@ -15,13 +15,10 @@ import {
   typescriptPipeline,
 } from '../support/fill.js';
 import { type BrokenVariant, rewriteFor } from './broken-variants.js';
+import { describeRows, ROWS, StallingSource, versionOf, WindowReader } from './freeze-rows.js';
 import { type End, type Point, SteeredFill, thawAll } from './steered-fill.js';
 
 export type PipelineKind = Pipeline['kind'];
-
-/** Rows of the window before any fill, and in the source when attempt 1 and attempt 2 read it: told apart by number and text. */
-const ROWS = { old: 3, first: 4, second: 5 } as const;
-type Version = keyof typeof ROWS;
 
 /** The advisory lock at which a source row waits while its day is in `gate`. */
 const GATE = 77;
@@ -98,7 +95,7 @@ export class FreezeBench {
     const source = new StallingSource(first === 'in source');
     const pipeline = kind === 'sql' ? sqlPipeline(QUERY) : typescriptPipeline(() => source.rows(key));
     const rewrite = (): ReturnType<typeof rewriteFor> | undefined => variant && rewriteFor(variant);
-    const seen = new Reader(this.reader, key);
+    const seen = new WindowReader(this.reader, key);
     const watching = seen.watch();
     const found: string[] = [];
     try {
@@ -170,7 +167,7 @@ export class FreezeBench {
       if (!holds) found.push(otherwise);
     };
     check(stands === 'second' || firstMayCommit, 'attempt 1 committed after attempt 2 had begun');
-    check(version(values) === stands, `the fill is the ${stands} attempt’s, and ${describe(values)} stand`);
+    check(versionOf(values) === stands, `the fill is the ${stands} attempt’s, and ${describeRows(values)} stand`);
     check(entry.inserted === ROWS[stands], `the ledger says ${entry.inserted} rows`);
     check(current.length === 1 && current[0]?.outcome === 'filled', 'the ledger has not one current row');
     check(current[0]?.fence === entry.fence && current[0].rows === entry.inserted, 'the current row is not the fill’s');
@@ -208,79 +205,3 @@ export class FreezeBench {
 }
 
 const QUERY = 'SELECT day, value FROM source WHERE day >= :date AND day < :end_date AND passes(day, number)';
-
-/** Which version's rows these are, once each; undefined for any other set. */
-function version(rows: readonly string[]): Version | undefined {
-  const sorted = rows.toSorted().join();
-  return (Object.keys(ROWS) as Version[]).find(
-    (name) => sorted === Array.from({ length: ROWS[name] }, (_, i) => `${name} ${i + 1}`).join(),
-  );
-}
-
-function describe(rows: readonly string[]): string {
-  return `${rows.length} rows (${rows.toSorted().join(', ')})`;
-}
-
-/** The source of the TypeScript pipeline: the first who reads it may be held after a row. */
-class StallingSource {
-  version: 'first' | 'second' = 'first';
-  readonly stalled: Promise<void>;
-  #arrive!: () => void;
-  readonly #gate: Promise<void>;
-  goOn!: () => void;
-  #stalls: boolean;
-
-  constructor(stalls: boolean) {
-    this.#stalls = stalls;
-    this.stalled = new Promise((resolve) => (this.#arrive = resolve));
-    this.#gate = new Promise((resolve) => (this.goOn = resolve));
-  }
-
-  async *rows(day: string): AsyncGenerator<{ day: string; value: string }> {
-    const { version: mine } = this;
-    for (let n = 1; n <= ROWS[mine]; n++) {
-      if (n === 2 && this.#stalls) {
-        this.#stalls = false;
-        this.#arrive();
-        await this.#gate;
-      }
-      yield { day, value: `${mine} ${n}` };
-    }
-  }
-}
-
-/** Reads one window again and again, each time in a statement of its own. */
-class Reader {
-  readonly #states: string[] = [];
-  #stopped = false;
-  #reads = 0;
-
-  constructor(
-    private readonly client: pg.Client,
-    private readonly key: string,
-  ) {}
-
-  async watch(): Promise<void> {
-    // Once more after the stop, so that the end is seen.
-    for (let last = false; !last;) {
-      last = this.#stopped;
-      const { rows } = await this.client.query<{ value: string }>('SELECT value FROM target WHERE day = $1', [
-        this.key,
-      ]);
-      const values = rows.map(({ value }) => value);
-      const state = version(values) ?? describe(values);
-      if (this.#states.at(-1) !== state) this.#states.push(state);
-      this.#reads += 1;
-    }
-  }
-
-  stop(): void {
-    this.#stopped = true;
-  }
-
-  violations(): string[] {
-    const allowed = ['old', 'old,first', 'old,second', 'old,first,second'];
-    if (this.#reads < 3) return [`the reader read only ${this.#reads} times`];
-    return allowed.includes(this.#states.join()) ? [] : [`a reader saw ${this.#states.join(' → ')}`];
-  }
-}

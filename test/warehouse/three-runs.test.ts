@@ -5,7 +5,16 @@ import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import type { FillOutcome } from '../../src/warehouse/fill-request.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { fillRequest, fills, ledgerRows, settled, sqlPipeline, typescriptPipeline, within } from '../support/fill.js';
+import {
+  failsAs,
+  fillRequest,
+  fills,
+  ledgerRows,
+  settled,
+  sqlPipeline,
+  typescriptPipeline,
+  within,
+} from '../support/fill.js';
 import { type BrokenVariant, rewriteFor } from './broken-variants.js';
 import { type End, type Point, SteeredFill, thawAll } from './steered-fill.js';
 
@@ -103,6 +112,36 @@ describe('runs at once', function () {
         days.map((day) => ({ day, rows: 10_000, different: 10_000 })),
       );
     }
+  });
+
+  describe('rows spooled before another run’s fill', () => {
+    it('are read again, since the source may have changed in between', async () => {
+      let version = 'early';
+      let asked = 0;
+      const spooling = typescriptPipeline(function* ({ key }) {
+        asked += 1;
+        yield { day: key, value: `${version} 1` };
+      });
+      const slow = new SteeredFill(test, workers[0] ?? assert.fail(), fillRequest(spooling), ['before lock']);
+      assert.equal(await slow.rest(), 'stopped');
+      version = 'late';
+      await finish(workers[1], rows('sql', 'late', 1), KEY);
+      slow.release();
+      assert.equal((await slow.end()).value?.rows, 1);
+      assert.equal(asked, 2);
+      assert.deepEqual(await values(KEY), copies('late', 1));
+    });
+
+    it('three times over give way: Conflict, and the other’s rows stand', async () => {
+      const overtaking = typescriptPipeline(async function* ({ key }) {
+        await finish(workers[1], rows('sql', 'other', 2), key);
+        yield { day: key, value: 'mine 1' };
+      });
+      const conflict = await failsAs(fill(workers[0] ?? assert.fail(), fillRequest(overtaking)), 'Conflict');
+      assert.ok(!conflict.final);
+      assert.equal((await fills(test)).length, 3);
+      assert.deepEqual(await values(KEY), copies('other', 2));
+    });
   });
 
   describe('a broken protocol is caught', () => {
