@@ -1,6 +1,9 @@
 import type { Command } from 'commander';
+import type { Grid } from '../calendar/calendar.js';
 import { windowOf } from '../calendar/window.js';
 import { Failure } from '../failure.js';
+import type { Pipeline } from '../pipeline/pipeline.js';
+import type { Database } from '../warehouse/database.js';
 import { ledgerId } from '../warehouse/ledger.js';
 import { type HistoryEntry, partitionHistory } from '../warehouse/partitions.js';
 import { addCommand, type CommonOptions, type Context, runs } from './command.js';
@@ -28,10 +31,8 @@ async function history(
   const variable = file instanceof Failure ? 'DATABASE_URL' : file.database;
   const { zone, window, entries } = await withDatabase(settings, variable, async (database) => {
     await ledgerId(database);
-    const pipeline = file instanceof Failure ? await registeredAs(database, name) : file;
-    if (pipeline === undefined || pipeline === 'no ledger') throw file;
-    const { partition } = pipeline;
-    return { ...partition, window: windowOf(partition, key), entries: await partitionHistory(database, name, key) };
+    const grid = await gridOf(database, name, file);
+    return { zone: grid.zone, window: windowOf(grid, key), entries: await partitionHistory(database, name, key) };
   });
   const { colors } = output;
   output.document({ pipeline: name, key, window: { start: window.start, end: window.end }, entries });
@@ -41,11 +42,19 @@ async function history(
   return EXIT.done;
 }
 
+/** By the file, else as workers have registered the pipeline. Throws why there is no file where they have not. */
+async function gridOf(database: Database, name: string, file: Pipeline | Failure): Promise<Grid> {
+  if (!(file instanceof Failure)) return file.partition;
+  const registered = await registeredAs(database, name);
+  if (registered === undefined || registered === 'no ledger') throw file;
+  return registered.partition;
+}
+
 function lines(entry: HistoryEntry, colors: Colors): string {
   const when = `${instant(entry.at)}  run ${entry.run}, attempt ${entry.attempt}`;
   switch (entry.kind) {
     case 'fill': {
-      const rows = `${counted(entry.rows, 'row')} for ${number(entry.deleted)}, in ${duration(entry.seconds)}`;
+      const rows = `${counted(entry.rows, 'row')} in place of ${number(entry.deleted)}, in ${duration(entry.seconds)}`;
       const checks = entry.checks.map(({ check, passed, seen }) => `${passed ? '✓' : '✗'} ${check}: ${seen}`);
       const warnings = entry.warnings.map((warning) => `! ${warning}`);
       return [`${colors.green('✓')} ${when}`, `  ${rows}`, ...[...checks, ...warnings].map((text) => `  ${text}`)].join(

@@ -195,7 +195,7 @@ describe('repave backfill, watch, status, history, cancel and doctor', function 
     const plain = await repave('history', 'sales_summary', '1997-01-13');
     assert.match(
       plain.stdout,
-      /^sales_summary 1997-01-13 {2}1997-01-13T00:00:00Z to 1997-01-14T00:00:00Z \(UTC\)\n✓ .*\n {2}1 row for 0, in .* s\n/,
+      /^sales_summary 1997-01-13 {2}1997-01-13T00:00:00Z to 1997-01-14T00:00:00Z \(UTC\)\n✓ .*\n {2}1 row in place of 0, in .* s\n/,
     );
     assert.equal((await repave('history', 'sales_summary', '1997-13-01')).code, 2);
   });
