@@ -166,7 +166,9 @@ describe('migrating the ledger', () => {
         const pipeline = sqlPipeline('SELECT :date::date AS day');
         const failure = await failsAs(fill(database, fillRequest(pipeline, { ledger: id })), 'WrongLedger');
         assert.ok(
-          failure.message.includes(own) && failure.message.includes(id) && failure.message.includes('REPAVE_TASK_QUEUE'),
+          failure.message.includes(own) &&
+            failure.message.includes(id) &&
+            failure.message.includes('REPAVE_TASK_QUEUE'),
         );
         assert.equal(failure.final, false);
         assert.deepEqual(await other.sql('SELECT FROM repave.claim'), []);
