@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { type AddressInfo, createServer, Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { type Database, openDatabase } from '../../src/warehouse/database.js';
+import { endFill } from '../../src/warehouse/end-fill.js';
+import { fill } from '../../src/warehouse/fill.js';
+import { ledgerState, migrate, REGISTRY_LOCK } from '../../src/warehouse/migrate.js';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { failsAs, fillRequest, fills, sqlPipeline, until, within } from '../support/fill.js';
+import { Proxy } from '../support/proxy.js';
+import { withClient } from '../support/template.js';
+
+/** Milliseconds between two looks at a backend: short, so that the test is. */
+const WATCH_EVERY_MS = 100;
+/** So seldom that nothing but the cancel can end what stands still. */
+const NEVER_MS = 3_600_000;
+
+const FAST = sqlPipeline('SELECT :date AS day, 1 AS n');
+const SLOW = sqlPipeline('SELECT :date AS day, 1 AS n FROM pg_sleep(600)');
+
+describe('a network that drops packets', () => {
+  let test: TestDatabase;
+  let superuser: pg.Pool;
+
+  before(async () => {
+    test = await createTestDatabase();
+    await test.sql('CREATE TABLE target (day date NOT NULL, n int NOT NULL)');
+    superuser = new pg.Pool({ connectionString: test.superuserUrl, max: 2 });
+  });
+
+  after(async () => {
+    await superuser.end();
+    await test.drop();
+  });
+
+  describe('with no connection left that passes, the control pool’s neither', () => {
+    it('ends the fill as DatabaseUnavailable', () =>
+      withProxy(WATCH_EVERY_MS, async (database, proxy) => {
+        const run = randomUUID();
+        const failed = failsAs(fill(database, fillRequest(SLOW, { run })), 'DatabaseUnavailable');
+        await within('the fill', Promise.all([failed, freezeOnceAsleep(run, proxy)]));
+      }));
+
+    it('lets a cancel end the fill at once', () =>
+      withProxy(NEVER_MS, async (database, proxy) => {
+        const run = randomUUID();
+        const cancel = new AbortController();
+        const reason = new Error('cancelled by the test');
+        const rejected = assert.rejects(fill(database, fillRequest(SLOW, { run, signal: cancel.signal })), reason);
+        await within('the sleep', Promise.race([freezeOnceAsleep(run, proxy), rejected]));
+        cancel.abort(reason);
+        await within('the cancel', rejected);
+        // From a worker that still reaches the server, endFill ends what this one had to leave.
+        await withDirect(async (other) => {
+          assert.equal(await endFill(other, { pipeline: SLOW.name, key: '2024-02-29', run }), undefined);
+        });
+        assert.equal(await asleep(run), false);
+      }));
+
+    async function freezeOnceAsleep(run: string, proxy: Proxy): Promise<void> {
+      await until('the query sleeps', () => asleep(run));
+      proxy.restart({ onMessage: () => 'freeze' });
+      proxy.freezeAll();
+    }
+  });
+
+  it('ends what waits for a server that accepts and says nothing, and a cancel ends it at once', async () => {
+    const sockets = new Set<Socket>();
+    const mute = createServer((socket) => void sockets.add(socket));
+    await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
+    const muteUrl = new URL(test.url);
+    muteUrl.port = String((mute.address() as AddressInfo).port);
+    const { password } = muteUrl;
+    try {
+      await Promise.all([
+        within('openDatabase', failsAs(openDatabase(muteUrl.href, { fills: 1 }), 'DatabaseUnavailable')).then(
+          (failure) => {
+            assert.match(failure.message, new RegExp(`${test.name} at 127\\.0\\.0\\.1:${muteUrl.port}`));
+            assert.ok(!failure.message.includes(password));
+          },
+        ),
+        withProxy(NEVER_MS, async (database, proxy) => {
+          // New connections meet silence: the fill's own, and control connections beyond the one that is open.
+          proxy.restart({ onMessage: ({ type }) => (type === 'startup' ? 'freeze' : 'pass') });
+          await within('the fill', failsAs(fill(database, fillRequest(FAST)), 'DatabaseUnavailable'));
+        }),
+        withProxy(NEVER_MS, async (database, proxy) => {
+          const silent = new Promise<void>((resolve) => {
+            proxy.restart({
+              onMessage: ({ type }) => {
+                if (type !== 'startup') return 'pass';
+                resolve();
+                return 'freeze';
+              },
+            });
+          });
+          const cancel = new AbortController();
+          const reason = new Error('cancelled by the test');
+          const rejected = assert.rejects(fill(database, fillRequest(FAST, { signal: cancel.signal })), reason);
+          await Promise.race([silent, rejected]);
+          cancel.abort(reason);
+          await within('the cancel', rejected);
+        }),
+        withProxy(NEVER_MS, async (database, proxy) => {
+          proxy.freezeAll();
+          const work = { pipeline: FAST.name, key: '2024-02-29', run: randomUUID() };
+          await within('endFill', failsAs(endFill(database, work), 'DatabaseUnavailable'));
+        }),
+      ]);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      mute.close();
+    }
+  });
+
+  it('is found out by keepalive, which every connection asks for', async () => {
+    const asked: unknown[][] = [];
+    const setKeepAlive = Reflect.get(Socket.prototype, 'setKeepAlive') as (...args: unknown[]) => Socket;
+    Socket.prototype.setKeepAlive = function (this: Socket, ...args: unknown[]) {
+      asked.push(args);
+      return setKeepAlive.apply(this, args);
+    };
+    try {
+      await withDirect((database) => fill(database, fillRequest(FAST)));
+    } finally {
+      Socket.prototype.setKeepAlive = setKeepAlive;
+    }
+    // One for the control pool, one for the fill.
+    assert.deepEqual(asked, [
+      [true, 10_000],
+      [true, 10_000],
+    ]);
+  });
+
+  describe('is not suspected where the server only takes its time:', () => {
+    it('a query of many looks', async () => {
+      const slow = sqlPipeline('SELECT :date AS day, 1 AS n FROM pg_sleep(2)', { name: 'slow' });
+      await withDirect((database) => fill(database, fillRequest(slow)));
+      assert.equal((await fills(test, 'slow')).length, 1);
+    });
+
+    it('a wait of many looks for the window’s lock', async () => {
+      const holder = sqlPipeline('SELECT :date AS day, 1 AS n FROM pg_sleep(2)', { name: 'slow' });
+      await withDirect(async (database) => {
+        const first = randomUUID();
+        const filling = fill(database, fillRequest(holder, { run: first, key: '2024-03-01' }));
+        await until('the first sleeps', () => asleep(first));
+        await fill(database, fillRequest(holder, { key: '2024-03-01' }));
+        await filling;
+      });
+      assert.equal((await fills(test, 'slow', '2024-03-01')).length, 2);
+    });
+
+    it('a migration that waits for another, for as many looks as it takes', async () => {
+      const empty = await createTestDatabase({ ledger: false });
+      try {
+        const database = await openDatabase(empty.ownerUrl, { fills: 1, watchEveryMs: 50 });
+        try {
+          await withClient(empty.ownerUrl, async (other) => {
+            await other.query('BEGIN');
+            await other.query('SELECT pg_advisory_xact_lock($1::int8)', [REGISTRY_LOCK]);
+            const migrating = migrate(database);
+            await Promise.race([delay(1_500), migrating]);
+            await other.query('COMMIT');
+            assert.ok((await within('the migration', migrating)).length > 0);
+          });
+          assert.equal(await ledgerState(database), 'current');
+        } finally {
+          await database.close();
+        }
+      } finally {
+        await empty.drop();
+      }
+    });
+  });
+
+  /** A worker's database behind a proxy, whose pools stand open where they are used once at the start. */
+  async function withProxy(
+    watchEveryMs: number,
+    use: (database: Database, proxy: Proxy) => Promise<unknown>,
+  ): Promise<void> {
+    const proxy = await Proxy.before(test.url);
+    try {
+      const database = await openDatabase(proxy.url(test.url), { fills: 1, watchEveryMs });
+      try {
+        await use(database, proxy);
+      } finally {
+        await proxy.close();
+        await database.close();
+      }
+    } finally {
+      await superuser.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`,
+      );
+    }
+  }
+
+  async function withDirect(use: (database: Database) => Promise<unknown>): Promise<void> {
+    const database = await openDatabase(test.url, { fills: 2, watchEveryMs: WATCH_EVERY_MS });
+    try {
+      await use(database);
+    } finally {
+      await database.close();
+    }
+  }
+
+  /** Asked as superuser: from other roles a session's wait is hidden. */
+  async function asleep(run: string): Promise<boolean> {
+    const { rows } = await superuser.query(
+      `SELECT FROM pg_stat_activity WHERE application_name LIKE 'repave ' || $1 || '/%' AND wait_event = 'PgSleep'`,
+      [run],
+    );
+    return rows.length > 0;
+  }
+});
