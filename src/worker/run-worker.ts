@@ -36,7 +36,6 @@ export async function runWorker(settings: Settings, signal: AbortSignal, log: Lo
 }
 
 async function serve(settings: Settings, signal: AbortSignal, log: Log): Promise<void> {
-  installRuntime(log);
   const server = temporalServer(settings);
   const served = await readPipelines(settings, log);
   const databases = new Databases(settings, async (database, url) => {
@@ -45,6 +44,8 @@ async function serve(settings: Settings, signal: AbortSignal, log: Log): Promise
   });
   try {
     await openDatabases(databases, served, settings, signal, log);
+    // Not before it is needed: the SDK's threads would keep a process alive that cannot start.
+    installRuntime(log);
     const connection = await firstConnection(() => connect(server), { waitMs: settings.connectWaitMs, signal, log });
     try {
       const deps: ActivityDeps = { ...served, withDatabase: (pipeline, use) => databases.with(pipeline, use) };

@@ -13,19 +13,25 @@ export interface ServedPipelines {
   readonly broken: Map<string, Failure>;
 }
 
-/** Reads a project's pipelines. A broken file is logged and stops none of the others. */
+/**
+ * Reads a project's pipelines. One that cannot be served is logged and stops none of the others. Throws `InvalidInput` where
+ * none can, since the URL of every database is missing: that is the worker's set-up, not a pipeline's.
+ */
 export async function readPipelines(settings: Settings, log: Log): Promise<ServedPipelines> {
   const { pipelines, broken } = await loadPipelines(join(settings.project, 'pipelines'));
   const served: ServedPipelines = { pipelines: new Map(pipelines), broken: new Map() };
   for (const [name, reason] of broken) refuse(served, name, reason, log);
+  let missing: Failure | undefined;
   for (const pipeline of pipelines.values()) {
     try {
       databaseUrl(settings, pipeline.database);
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
+      missing = error;
       refuse(served, pipeline.name, new Failure('InvalidPipeline', error.message), log);
     }
   }
+  if (missing && served.pipelines.size === 0) throw missing;
   return served;
 }
 
