@@ -3,8 +3,9 @@ import type { Check } from '../../src/pipeline/pipeline.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { partitionHistory } from '../../src/warehouse/partitions.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fillRequest, fills, KEY, ledgerRows, sqlPipeline, withWorker } from '../support/fill.js';
-import { asSuperuser } from '../support/role-defaults.js';
+import { countStatements } from '../support/superuser.js';
 import { unhooked, withStatements } from '../support/statements.js';
 
 const QUERY = 'SELECT day, n, note FROM source WHERE day >= :date AND day < :end_date';
@@ -12,15 +13,18 @@ const QUERY = 'SELECT day, n, note FROM source WHERE day >= :date AND day < :end
 describe('the checks of a fill', () => {
   let test: TestDatabase;
 
-  beforeEach(async () => {
+  before(async () => {
     test = await createTestDatabase();
+  });
+  after(async () => {
+    await test.drop();
+  });
+  beforeEach(async () => {
+    await emptyDatabase(test);
     await test.sql(`CREATE TABLE source (day date NOT NULL, n int, note text);
       INSERT INTO source VALUES ('${KEY}', 1, 'a'), ('${KEY}', 2, 'a'), ('${KEY}', NULL, 'b');
       CREATE TABLE target (day date NOT NULL, n int, note text);
       INSERT INTO target VALUES ('${KEY}', 10, 'old'), ('2024-03-01', 1, 'a')`);
-  });
-  afterEach(async () => {
-    await test.drop();
   });
 
   const held = () => test.sql('SELECT day::text, n, note, xmin::text FROM target ORDER BY day, n');
@@ -166,11 +170,7 @@ describe('the checks of a fill', () => {
     });
 
     beforeEach(async () => {
-      await asSuperuser(
-        test,
-        `CREATE SCHEMA statements; CREATE EXTENSION pg_stat_statements SCHEMA statements;
-         GRANT USAGE ON SCHEMA statements TO PUBLIC; GRANT pg_read_all_stats TO ${new URL(test.ownerUrl).username}`,
-      );
+      await countStatements(test);
     });
 
     /** How often the server was asked for repeated values in this database. */

@@ -4,8 +4,9 @@ import { describePipeline } from '../../src/warehouse/describe.js';
 import { registerPipeline, registeredPipelines } from '../../src/warehouse/ledger.js';
 import { grantsFor } from '../../src/warehouse/migrate.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fillRequest, fills, KEY, sqlPipeline, typescriptPipeline, withWorker } from '../support/fill.js';
-import { asSuperuser } from '../support/role-defaults.js';
+import { asSuperuser } from '../support/superuser.js';
 
 /** Each a schema, a table, a partition column and another column. */
 const NAMES: Readonly<Record<string, readonly [schema: string, table: string, column: string, other: string]>> = {
@@ -27,12 +28,15 @@ const id = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 describe('names', () => {
   let test: TestDatabase;
 
-  beforeEach(async () => {
+  before(async () => {
     test = await createTestDatabase();
-    await test.sql('CREATE TABLE canary (n int)');
   });
-  afterEach(async () => {
+  after(async () => {
     await test.drop();
+  });
+  beforeEach(async () => {
+    await emptyDatabase(test);
+    await test.sql('CREATE TABLE canary (n int)');
   });
 
   for (const [what, [schema, table, column, other]] of Object.entries(NAMES)) {

@@ -11,7 +11,7 @@ import { partitionHistory, partitionRows, pipelineCounts } from '../../src/wareh
 import { recordFailure } from '../../src/warehouse/record-failure.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { failsAs, fillRequest, KEY, sqlPipeline, typescriptPipeline } from '../support/fill.js';
-import { asSuperuser } from '../support/role-defaults.js';
+import { asSuperuser } from '../support/superuser.js';
 import { withClient } from '../support/template.js';
 
 const SETTINGS = {

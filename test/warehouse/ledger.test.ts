@@ -7,6 +7,7 @@ import { registeredPipelines, registerPipeline } from '../../src/warehouse/ledge
 import { partitionHistory, partitionRows, pipelineCounts } from '../../src/warehouse/partitions.js';
 import { recordFailure } from '../../src/warehouse/record-failure.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { emptyDatabase } from '../support/empty-database.js';
 import {
   failsAs,
   fillRequest,
@@ -28,8 +29,14 @@ describe('the ledger', () => {
   let close: () => void;
   let closed: Promise<void>;
 
-  beforeEach(async () => {
+  before(async () => {
     test = await createTestDatabase();
+  });
+  after(async () => {
+    await test.drop();
+  });
+  beforeEach(async () => {
+    await emptyDatabase(test);
     await test.sql('CREATE TABLE target (day date NOT NULL); CREATE TABLE other (day date NOT NULL)');
     const opened = new Promise<Database>((resolve) => {
       closed = withWorker(test, async (worker) => {
@@ -42,7 +49,6 @@ describe('the ledger', () => {
   afterEach(async () => {
     close();
     await closed;
-    await test.drop();
   });
 
   describe('of pipelines', () => {

@@ -5,7 +5,7 @@ import { ledgerId } from '../../src/warehouse/ledger.js';
 import { ledgerState, mayMigrate, migrate, pendingMigrations, REGISTRY_LOCK } from '../../src/warehouse/migrate.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { failsAs, fillRequest, sqlPipeline, until, withWorker } from '../support/fill.js';
-import { asSuperuser } from '../support/role-defaults.js';
+import { asSuperuser } from '../support/superuser.js';
 import { withClient } from '../support/template.js';
 
 const LEDGER = ['backfill', 'claim', 'failure', 'fill', 'ledger', 'migration', 'partition', 'pipeline', 'run_key'];

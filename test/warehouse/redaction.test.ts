@@ -6,6 +6,7 @@ import type { Row } from '../../src/pipeline/pipeline.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { recordFailure } from '../../src/warehouse/record-failure.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fillRequest, KEY, sqlPipeline, typescriptPipeline, withWorker } from '../support/fill.js';
 
 /** What stands in every column but the partition's, as text, number and date: none of it may be seen in a failure. */
@@ -36,12 +37,15 @@ const TARGET = `CREATE TABLE target (${COLUMNS})`;
 describe('a value of a row is in no failure', () => {
   let test: TestDatabase;
 
-  beforeEach(async () => {
+  before(async () => {
     test = await createTestDatabase();
-    await test.sql(SOURCE);
   });
-  afterEach(async () => {
+  after(async () => {
     await test.drop();
+  });
+  beforeEach(async () => {
+    await emptyDatabase(test);
+    await test.sql(SOURCE);
   });
 
   /** Fills from SQL and from TypeScript, and expects the failure that `message` tells. */

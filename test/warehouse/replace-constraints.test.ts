@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { fill } from '../../src/warehouse/fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fillRequest, fills, KEY, sqlPipeline, withWorker } from '../support/fill.js';
 
 const pipeline = sqlPipeline('SELECT day, n FROM source WHERE day >= :date AND day < :end_date');
@@ -8,15 +9,18 @@ const pipeline = sqlPipeline('SELECT day, n FROM source WHERE day >= :date AND d
 describe('constraints of a target', () => {
   let test: TestDatabase;
 
-  beforeEach(async () => {
+  before(async () => {
     test = await createTestDatabase();
+  });
+  after(async () => {
+    await test.drop();
+  });
+  beforeEach(async () => {
+    await emptyDatabase(test);
     await test.sql(`CREATE TABLE source (day date NOT NULL, n int);
       INSERT INTO source SELECT '${KEY}', k FROM generate_series(1, 3) k;
       CREATE TABLE target (day date NOT NULL, n int UNIQUE);
       INSERT INTO target VALUES ('${KEY}', 1), ('${KEY}', 2)`);
-  });
-  afterEach(async () => {
-    await test.drop();
   });
 
   const held = (table: string) => test.sql(`SELECT t.*, xmin::text FROM ${table} t ORDER BY n`);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { SqlPipeline, TypeScriptPipeline } from '../../src/pipeline/pipeline.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fillRequest, fills, KEY, sqlPipeline, typescriptPipeline, withWorker } from '../support/fill.js';
 
 const NEXT = '2024-03-01';
@@ -15,15 +16,18 @@ const PIPELINES: Readonly<Record<string, SqlPipeline | TypeScriptPipeline>> = {
 describe('a target whose policies, triggers or rules come between', () => {
   let test: TestDatabase;
 
-  beforeEach(async () => {
+  before(async () => {
     test = await createTestDatabase();
+  });
+  after(async () => {
+    await test.drop();
+  });
+  beforeEach(async () => {
+    await emptyDatabase(test);
     await test.sql(`CREATE TABLE source (day date NOT NULL, n int);
       INSERT INTO source SELECT '${KEY}', k FROM generate_series(1, 3) k;
       CREATE TABLE target (day date NOT NULL, n int);
       INSERT INTO target VALUES ('${KEY}', 10), ('${KEY}', 20), ('${NEXT}', 30)`);
-  });
-  afterEach(async () => {
-    await test.drop();
   });
 
   /** Rows of the target with what wrote them: equal only where nothing has touched one. */

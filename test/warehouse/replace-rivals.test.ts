@@ -7,6 +7,7 @@ import { fill } from '../../src/warehouse/fill.js';
 import { type WindowLock, windowLock } from '../../src/warehouse/lock.js';
 import { migrate } from '../../src/warehouse/migrate.js';
 import { createTestDatabase, startPrivatePostgres, type TestDatabase } from '../support/database.js';
+import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fillRequest, fills, KEY, ledgerRows, sqlPipeline, until, withWorker } from '../support/fill.js';
 import { type Statement, unhooked, withStatements } from '../support/statements.js';
 import { withClient } from '../support/template.js';
@@ -21,12 +22,15 @@ const TABLES = `CREATE TABLE source (day date NOT NULL, n int);
 describe('others at a fill’s table', () => {
   let test: TestDatabase;
 
-  beforeEach(async () => {
+  before(async () => {
     test = await createTestDatabase();
-    await test.sql(TABLES);
   });
-  afterEach(async () => {
+  after(async () => {
     await test.drop();
+  });
+  beforeEach(async () => {
+    await emptyDatabase(test);
+    await test.sql(TABLES);
   });
 
   const held = (table = 'target') => test.sql(`SELECT day::text, n, xmin::text FROM ${table} ORDER BY day, n`);
@@ -202,7 +206,7 @@ describe('others at a fill’s table', () => {
     await withWorker(test, async (database) => {
       assert.equal(await describeHolder(database, lock), 'by nobody any more');
       const holder = new pg.Client({ connectionString: test.url, application_name: `repave ${run}/1 17` });
-      const ended = new Promise((resolve) => holder.once('error', resolve));
+      const ended = new Promise((resolve) => holder.on('error', resolve));
       await holder.connect();
       try {
         await holder.query('SELECT pg_advisory_lock($1::int, $2::int)', [lock.space, lock.window]);

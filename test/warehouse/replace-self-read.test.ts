@@ -2,20 +2,24 @@ import assert from 'node:assert/strict';
 import type { TypeScriptPipeline } from '../../src/pipeline/pipeline.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fillRequest, fills, KEY, sqlPipeline, typescriptPipeline, withWorker } from '../support/fill.js';
 
 describe('a query that reads its own target', () => {
   let test: TestDatabase;
 
-  beforeEach(async () => {
+  before(async () => {
     test = await createTestDatabase();
+  });
+  after(async () => {
+    await test.drop();
+  });
+  beforeEach(async () => {
+    await emptyDatabase(test);
     await test.sql(`CREATE TABLE source (day date NOT NULL, n int);
       INSERT INTO source VALUES ('${KEY}', 1);
       CREATE TABLE target (day date NOT NULL, n int);
       INSERT INTO target VALUES ('${KEY}', 10), ('2024-02-28', 20)`);
-  });
-  afterEach(async () => {
-    await test.drop();
   });
 
   const held = (table = 'target') => test.sql(`SELECT day::text, n, xmin::text FROM ${table} ORDER BY day, n`);

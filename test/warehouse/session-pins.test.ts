@@ -5,6 +5,7 @@ import { fill } from '../../src/warehouse/fill.js';
 import { registerPipeline, registeredPipelines } from '../../src/warehouse/ledger.js';
 import { recordFailure } from '../../src/warehouse/record-failure.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { emptyDatabase } from '../support/empty-database.js';
 import {
   failsAs,
   fillRequest,
@@ -15,7 +16,7 @@ import {
   typescriptPipeline,
   withWorker,
 } from '../support/fill.js';
-import { setRoleDefaults } from '../support/role-defaults.js';
+import { setRoleDefaults } from '../support/superuser.js';
 import { type Statement, unhooked, withStatements } from '../support/statements.js';
 
 const QUERY = 'SELECT day, upper(note) AS note FROM source WHERE day >= :date AND day < :end_date';
@@ -23,14 +24,17 @@ const QUERY = 'SELECT day, upper(note) AS note FROM source WHERE day >= :date AN
 describe('what the role has set', () => {
   let test: TestDatabase;
 
-  beforeEach(async () => {
+  before(async () => {
     test = await createTestDatabase();
+  });
+  after(async () => {
+    await test.drop();
+  });
+  beforeEach(async () => {
+    await emptyDatabase(test);
     await test.sql(`CREATE TABLE source (day date NOT NULL, note varchar);
       INSERT INTO source VALUES ('${KEY}', 'a'), ('${KEY}', 'b'), ('2024-03-01', 'c');
       CREATE TABLE target (day date NOT NULL, note text)`);
-  });
-  afterEach(async () => {
-    await test.drop();
   });
 
   const notes = async (): Promise<unknown[]> =>

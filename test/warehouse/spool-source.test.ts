@@ -1,19 +1,23 @@
 import assert from 'node:assert/strict';
 import { fill } from '../../src/warehouse/fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fillRequest, fills, KEY, typescriptPipeline, withWorker } from '../support/fill.js';
 
 describe('the rows of a TypeScript source', () => {
   let test: TestDatabase;
 
-  beforeEach(async () => {
+  before(async () => {
     test = await createTestDatabase();
+  });
+  after(async () => {
+    await test.drop();
+  });
+  beforeEach(async () => {
+    await emptyDatabase(test);
     await test.sql(
       `CREATE TABLE target (day date NOT NULL, n int, note text); INSERT INTO target VALUES ('${KEY}', -1, 'old')`,
     );
-  });
-  afterEach(async () => {
-    await test.drop();
   });
 
   it('are read again where another run’s fill has overtaken them', async () => {

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { fill } from '../../src/warehouse/fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { failsAs, fillRequest, KEY, typescriptPipeline, withWorker } from '../support/fill.js';
-import { asSuperuser } from '../support/role-defaults.js';
+import { asSuperuser } from '../support/superuser.js';
 
 /** A column's type, a value that a source yields, and SQL that says the same (NULL where `IS NULL` is meant). */
 const EXACT: readonly (readonly [type: string, value: unknown, sql: string | null])[] = [

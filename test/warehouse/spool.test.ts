@@ -10,8 +10,9 @@ import type { Row } from '../../src/pipeline/pipeline.js';
 import { fill } from '../../src/warehouse/fill.js';
 import type { FillStep } from '../../src/warehouse/fill-request.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fillRequest, fills, KEY, openFills, typescriptPipeline, until, withWorker } from '../support/fill.js';
-import { asSuperuser } from '../support/role-defaults.js';
+import { asSuperuser, countStatements } from '../support/superuser.js';
 
 const PROCESS = fileURLToPath(new URL('../support/spooling-process.ts', import.meta.url));
 
@@ -20,8 +21,14 @@ describe('the rows of a TypeScript source', () => {
   let spoolDir: string;
   const children: ChildProcess[] = [];
 
-  beforeEach(async () => {
+  before(async () => {
     test = await createTestDatabase();
+  });
+  after(async () => {
+    await test.drop();
+  });
+  beforeEach(async () => {
+    await emptyDatabase(test);
     spoolDir = mkdtempSync(join(tmpdir(), 'repave-spool-'));
     await test.sql(
       `CREATE TABLE target (day date NOT NULL, n int, note text); INSERT INTO target VALUES ('${KEY}', -1, 'old')`,
@@ -30,7 +37,6 @@ describe('the rows of a TypeScript source', () => {
   afterEach(async () => {
     for (const child of children.splice(0)) child.kill('SIGKILL');
     rmSync(spoolDir, { recursive: true });
-    await test.drop();
   });
 
   /** More than the spool keeps in memory. */
@@ -165,7 +171,7 @@ describe('the rows of a TypeScript source', () => {
   });
 
   it('of 200,000 rows take no more memory than those of 5,000, and go by COPY', async () => {
-    await asSuperuser(test, 'CREATE SCHEMA statements; CREATE EXTENSION pg_stat_statements SCHEMA statements');
+    await countStatements(test);
     // 100 MB of rows: they would not fit into this heap.
     const child = spool('5000,200000', {}, ['--max-old-space-size=64']);
     const [, few = ''] = await line(child, /^filled 5000 (\d+)$/);

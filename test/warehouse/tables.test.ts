@@ -3,8 +3,9 @@ import { fill } from '../../src/warehouse/fill.js';
 import { describePipeline } from '../../src/warehouse/describe.js';
 import { registerPipeline } from '../../src/warehouse/ledger.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fillRequest, fills, KEY, sqlPipeline, typescriptPipeline, withWorker } from '../support/fill.js';
-import { asSuperuser } from '../support/role-defaults.js';
+import { asSuperuser } from '../support/superuser.js';
 import { unhooked, withStatements } from '../support/statements.js';
 
 const QUERY = 'SELECT day, n FROM source WHERE day >= :date AND day < :end_date';
@@ -13,14 +14,17 @@ const query = sqlPipeline(QUERY);
 describe('tables that are not plain', () => {
   let test: TestDatabase;
 
-  beforeEach(async () => {
+  before(async () => {
     test = await createTestDatabase();
+  });
+  after(async () => {
+    await test.drop();
+  });
+  beforeEach(async () => {
+    await emptyDatabase(test);
     await test.sql(
       `CREATE TABLE source (day date NOT NULL, n int); INSERT INTO source VALUES ('${KEY}', 1), ('${KEY}', 2)`,
     );
-  });
-  afterEach(async () => {
-    await test.drop();
   });
 
   /** What makes a target of each kind, and what is said of it. */

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { fill } from '../../src/warehouse/fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fillRequest, fills, sqlPipeline, typescriptPipeline, withWorker } from '../support/fill.js';
-import { setRoleDefaults } from '../support/role-defaults.js';
+import { setRoleDefaults } from '../support/superuser.js';
 
 const DAY = '2024-02-29';
 const NEXT = '2024-03-01';
@@ -12,11 +13,14 @@ const literal = (day: string | null): string => `(${day === null ? 'NULL' : `'${
 describe('the window of a fill', () => {
   let test: TestDatabase;
 
-  beforeEach(async () => {
+  before(async () => {
     test = await createTestDatabase();
   });
-  afterEach(async () => {
+  after(async () => {
     await test.drop();
+  });
+  beforeEach(async () => {
+    await emptyDatabase(test);
   });
 
   for (const type of ['date', 'timestamp', 'timestamptz'] as const) {

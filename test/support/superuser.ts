@@ -16,3 +16,13 @@ export async function setRoleDefaults(test: TestDatabase, defaults: Readonly<Rec
     await asSuperuser(test, `ALTER ROLE ${test.workerRole} IN DATABASE ${test.name} SET ${name} = ${value}`);
   }
 }
+
+/** Has the server count this database's statements from now on, for its owner to read in `statements.pg_stat_statements`. */
+export async function countStatements(test: TestDatabase): Promise<void> {
+  await asSuperuser(
+    test,
+    `CREATE SCHEMA statements; CREATE EXTENSION pg_stat_statements SCHEMA statements;
+     GRANT USAGE ON SCHEMA statements TO PUBLIC; GRANT pg_read_all_stats TO ${new URL(test.ownerUrl).username};
+     SELECT statements.pg_stat_statements_reset(0, oid, 0) FROM pg_database WHERE datname = current_database()`,
+  );
+}
