@@ -7,11 +7,11 @@ import type { Database } from '../warehouse/database.js';
 import { ledgerId } from '../warehouse/ledger.js';
 import { type HistoryEntry, partitionHistory } from '../warehouse/partitions.js';
 import { addCommand, type CommonOptions, type Context, runs } from './command.js';
-import { withDatabase } from './database.js';
+import { withDatabaseAt } from './database.js';
 import { EXIT, type ExitCode } from './exit.js';
 import { counted, duration, instant, number } from './format.js';
 import type { Colors } from './output.js';
-import { fileOrReason, registeredAs } from './plan-request.js';
+import { fileOrReason, registeredAs, urlOf } from './plan-request.js';
 
 /** `repave history`: every fill and final failure of one partition, as the ledger has them. */
 export function registerHistory(program: Command): void {
@@ -28,8 +28,7 @@ async function history(
 ): Promise<ExitCode> {
   const file = await fileOrReason(settings, name);
   if (!(file instanceof Failure)) windowOf(file.partition, key);
-  const variable = file instanceof Failure ? 'DATABASE_URL' : file.database;
-  const { zone, window, entries } = await withDatabase(settings, variable, async (database) => {
+  const { zone, window, entries } = await withDatabaseAt(urlOf(settings, file), async (database) => {
     await ledgerId(database);
     const grid = await gridOf(database, name, file);
     return { zone: grid.zone, window: windowOf(grid, key), entries: await partitionHistory(database, name, key) };

@@ -5,12 +5,12 @@ import { loadPipeline } from '../pipeline/load.js';
 import type { Pipeline } from '../pipeline/pipeline.js';
 import type { PlannedPipeline } from '../plan/planned-pipeline.js';
 import { type Plan, resolvePlan } from '../plan/resolve-plan.js';
-import type { Settings } from '../settings.js';
+import { databaseUrl, type Settings } from '../settings.js';
 import type { Database } from '../warehouse/database.js';
 import { ledgerId, type RegisteredPipeline, registeredPipelines } from '../warehouse/ledger.js';
 import { ledgerState } from '../warehouse/migrate.js';
 import { type PartitionRow, partitionRows } from '../warehouse/partitions.js';
-import { pipelinesFolder, withDatabase } from './database.js';
+import { pipelinesFolder, withDatabaseAt } from './database.js';
 
 /** A plan, and the ledger's rows of the partitions it looked at. */
 export interface PlannedRequest {
@@ -26,8 +26,7 @@ export async function planRequest(settings: Settings, input: BackfillInput): Pro
   const file = await fileOrReason(settings, input.pipeline);
   // A wrong key is wrong whether or not a database answers.
   if (!(file instanceof Failure)) await resolvePlan(input, file, { now: new Date(), rows: noRows });
-  const variable = file instanceof Failure ? 'DATABASE_URL' : file.database;
-  return withDatabase(settings, variable, async (database) => {
+  return withDatabaseAt(urlOf(settings, file), async (database) => {
     const registered = await registeredAs(database, input.pipeline);
     if (file instanceof Failure) {
       if (registered === undefined || registered === 'no ledger') throw file;
@@ -54,6 +53,13 @@ export async function fileOrReason(settings: Settings, name: string): Promise<Pi
     if (error instanceof Failure && error.type !== 'InvalidPipeline') return error;
     throw error;
   }
+}
+
+/** The URL of a file's database; without a file the project's own. Throws why there is no file where neither is named. */
+export function urlOf(settings: Settings, file: Pipeline | Failure): string {
+  if (!(file instanceof Failure)) return databaseUrl(settings, file.database);
+  if (!settings.env.DATABASE_URL && !settings.dev) throw file;
+  return databaseUrl(settings);
 }
 
 /** The pipeline as workers have registered it; undefined where none has. */
