@@ -37,7 +37,10 @@ export type Environment = Readonly<Record<string, string | undefined>>;
  * Reads the settings: environment, then a running `repave dev`, then the default. Flags are laid over it by the command.
  * Throws `InvalidInput` naming the variable, what it holds and what was expected.
  */
-export function loadSettings(env: Environment = process.env, project: string = env.REPAVE_PROJECT ?? process.cwd()): Settings {
+export function loadSettings(
+  env: Environment = process.env,
+  project: string = env.REPAVE_PROJECT ?? process.cwd(),
+): Settings {
   const dev = readDevServers(project);
   return Object.freeze({
     project,
@@ -86,7 +89,10 @@ function integer(env: Environment, name: string, fallback: number, min: number, 
   if (text === undefined || text === '') return fallback;
   const value = Number(text);
   if (!Number.isInteger(value) || value < min || value > max) {
-    throw new Failure('InvalidInput', `${name} is ${JSON.stringify(text)}: expected a whole number from ${min} to ${max}.`);
+    throw new Failure(
+      'InvalidInput',
+      `${name} is ${JSON.stringify(text)}: expected a whole number from ${min} to ${max}.`,
+    );
   }
   return value;
 }
