@@ -7,6 +7,7 @@ import { partitionRows } from '../warehouse/partitions.js';
 import type { ActivityDeps } from './activity-deps.js';
 import { answering } from './answering.js';
 import type { AwaitedPartition, AwaitPartitionRequest } from './messages.js';
+import { withPlannedDatabase } from './planned-database.js';
 import { plannedPipeline } from './served-pipeline.js';
 
 /**
@@ -14,11 +15,13 @@ import { plannedPipeline } from './served-pipeline.js';
  * Holds no fill's slot and no connection meanwhile.
  */
 export function awaitPartition(deps: ActivityDeps): (request: AwaitPartitionRequest) => Promise<AwaitedPartition> {
-  return answering(async ({ pipeline: name, key, id, only, fingerprint }) => {
+  return answering(async ({ pipeline: name, ledger, key, id, only, fingerprint }) => {
     await ended(id);
     if (!only) return { wanted: true };
     const pipeline = plannedPipeline(deps, name);
-    const rows = await deps.withDatabase(pipeline, (database) => partitionRows(database, name, key, key));
+    const rows = await withPlannedDatabase(deps, pipeline, ledger, (database) =>
+      partitionRows(database, name, key, key),
+    );
     const state = stateOf(rows.get(key), fingerprint);
     return { wanted: state !== 'filled' && only.includes(state) };
   });

@@ -4,6 +4,7 @@ import type { ActivityDeps } from './activity-deps.js';
 import { answering } from './answering.js';
 import type { EndFillRequest } from './messages.js';
 import { partitionResult } from './partition-result.js';
+import { withPlannedDatabase } from './planned-database.js';
 import { plannedPipeline } from './served-pipeline.js';
 
 /**
@@ -11,9 +12,9 @@ import { plannedPipeline } from './served-pipeline.js';
  * more. Returns the fill if one had committed.
  */
 export function endFill(deps: ActivityDeps): (request: EndFillRequest) => Promise<PartitionResult | undefined> {
-  return answering(async ({ pipeline: name, key, run }) => {
+  return answering(async ({ pipeline: name, ledger, key, run }) => {
     const pipeline = plannedPipeline(deps, name);
-    const committed = await deps.withDatabase(pipeline, (database) =>
+    const committed = await withPlannedDatabase(deps, pipeline, ledger, (database) =>
       endFillIn(database, { pipeline: name, key, run }),
     );
     return committed && partitionResult(name, key, committed);

@@ -70,6 +70,7 @@ export interface Cursor {
 
 export interface NextKeysRequest {
   readonly pipeline: string;
+  readonly ledger: string;
   readonly range?: KeyRange;
   readonly list?: string;
   readonly cursor: Cursor;
@@ -96,6 +97,7 @@ export interface Continuation {
 
 export interface EndBackfillRequest {
   readonly pipeline: string;
+  readonly ledger: string;
   readonly run: string;
   readonly outcome: BackfillOutcome;
   readonly filled: number;
@@ -133,6 +135,7 @@ export interface AttemptNote {
 
 export interface RecordFailureRequest {
   readonly pipeline: string;
+  readonly ledger: string;
   readonly key: string;
   /** Run of the workflow whose fill failed. */
   readonly run: string;
@@ -143,12 +146,14 @@ export interface RecordFailureRequest {
 
 export interface EndFillRequest {
   readonly pipeline: string;
+  readonly ledger: string;
   readonly key: string;
   readonly run: string;
 }
 
 export interface AwaitPartitionRequest {
   readonly pipeline: string;
+  readonly ledger: string;
   readonly key: string;
   /** Workflow id of the other run. */
   readonly id: string;

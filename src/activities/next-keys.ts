@@ -4,6 +4,7 @@ import { runKeys } from '../warehouse/backfills.js';
 import type { ActivityDeps } from './activity-deps.js';
 import { answering } from './answering.js';
 import type { Cursor, KeyRange, NextKeysRequest } from './messages.js';
+import { withPlannedDatabase } from './planned-database.js';
 import { plannedPipeline } from './served-pipeline.js';
 
 /** Keys in one answer: about 10 kB. */
@@ -11,10 +12,10 @@ export const PAGE_SIZE = 500;
 
 /** The next keys of a backfill after its cursor, in the asked order; none when it is through. Writes nothing. */
 export function nextKeys(deps: ActivityDeps): (request: NextKeysRequest) => Promise<readonly string[]> {
-  return answering(async ({ pipeline: name, range, list = '', cursor }) => {
+  return answering(async ({ pipeline: name, ledger, range, list = '', cursor }) => {
     const pipeline = plannedPipeline(deps, name);
     if (range) return pageOf(pipeline.partition, range, cursor);
-    return deps.withDatabase(pipeline, (database) => runKeys(database, list, cursor.taken, PAGE_SIZE));
+    return withPlannedDatabase(deps, pipeline, ledger, (database) => runKeys(database, list, cursor.taken, PAGE_SIZE));
   });
 }
 

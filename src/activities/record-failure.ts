@@ -4,15 +4,16 @@ import type { ActivityDeps } from './activity-deps.js';
 import { answering } from './answering.js';
 import type { RecordFailureRequest } from './messages.js';
 import { partitionResult } from './partition-result.js';
+import { withPlannedDatabase } from './planned-database.js';
 import { plannedPipeline } from './served-pipeline.js';
 
 /** Ends a run's fill for good and records its final failure; where it had committed after all, returns that and records nothing. */
 export function recordFailure(
   deps: ActivityDeps,
 ): (request: RecordFailureRequest) => Promise<PartitionResult | undefined> {
-  return answering(async ({ pipeline: name, key, ...failure }) => {
+  return answering(async ({ pipeline: name, ledger, key, ...failure }) => {
     const pipeline = plannedPipeline(deps, name);
-    const committed = await deps.withDatabase(pipeline, (database) =>
+    const committed = await withPlannedDatabase(deps, pipeline, ledger, (database) =>
       recordFailureIn(database, { pipeline: name, key, ...failure }),
     );
     return committed && partitionResult(name, key, committed);

@@ -143,10 +143,10 @@ async function planBackfill(args: readonly unknown[]): Promise<PlannedBackfill> 
 
 /** Says in the ledger how the backfill ended, for those who look while no worker runs. The ledger away, it ends all the same. */
 async function endBackfill(plan: BackfillPlan, tally: Tally, outcome: BackfillOutcome): Promise<void> {
-  const { pipeline, run } = plan;
+  const { pipeline, policy, run } = plan;
   try {
     await CancellationScope.nonCancellable(() =>
-      control(END_WITHIN_MS).endBackfill({ pipeline, run, outcome, ...tally.counts() }),
+      control(END_WITHIN_MS).endBackfill({ pipeline, ledger: policy.ledger, run, outcome, ...tally.counts() }),
     );
   } catch (error) {
     if (!(error instanceof ActivityFailure)) throw error;

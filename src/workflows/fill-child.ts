@@ -64,6 +64,7 @@ async function busy(plan: BackfillPlan, key: string): Promise<ChildOutcome | und
   try {
     const { wanted } = await waiting().awaitPartition({
       pipeline: plan.pipeline,
+      ledger: plan.policy.ledger,
       key,
       id,
       only: plan.only,

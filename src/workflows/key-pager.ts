@@ -49,8 +49,8 @@ export class KeyPager {
 
   async #turn(): Promise<void> {
     try {
-      const { pipeline, range, list } = this.#plan;
-      this.#page = await this.#fetch({ pipeline, range, list, cursor: this.#cursor });
+      const { pipeline, policy, range, list } = this.#plan;
+      this.#page = await this.#fetch({ pipeline, ledger: policy.ledger, range, list, cursor: this.#cursor });
       this.#next = 0;
       this.#ended = this.#page.length === 0;
     } finally {

@@ -39,7 +39,7 @@ async function endCancelled(job: FillPartitionRequest, error: ActivityFailure): 
   const run = workflowInfo().runId;
   try {
     const committed = await CancellationScope.nonCancellable(() =>
-      control(policy.giveUpAfterMs).endFill({ pipeline, key, run }),
+      control(policy.giveUpAfterMs).endFill({ pipeline, ledger: policy.ledger, key, run }),
     );
     if (committed) return committed;
   } catch (failure) {
@@ -58,7 +58,13 @@ async function endFailed(job: FillPartitionRequest, error: ActivityFailure): Pro
   const failure = finalFailure(error);
   try {
     const committed = await CancellationScope.nonCancellable(() =>
-      control(policy.giveUpAfterMs).recordFailure({ pipeline, key, run: workflowInfo().runId, ...failure }),
+      control(policy.giveUpAfterMs).recordFailure({
+        pipeline,
+        ledger: policy.ledger,
+        key,
+        run: workflowInfo().runId,
+        ...failure,
+      }),
     );
     if (committed) return committed;
   } catch (unrecorded) {

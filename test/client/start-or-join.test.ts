@@ -135,7 +135,7 @@ describe('starting what runs already', () => {
     it('waits for a backfill’s run, then fills', async () => {
       const backfill = await bed.client.backfill({ ...input, to: FIRST });
       const child = bed.client.temporal.workflow.getHandle(partitionWorkflowId(bed.pipeline, FIRST));
-      await until(async () => (await child.describe().catch(() => undefined)) !== undefined);
+      await until(async () => (await child.describe().catch(() => undefined))?.status.name === 'RUNNING');
       const waiting = bed.client.partition({ pipeline: bed.pipeline, key: FIRST });
       await bed.letGo(FIRST);
       await backfill.result();
@@ -148,7 +148,7 @@ describe('starting what runs already', () => {
       const backfill = await bed.client.backfill({ ...input, to: FIRST });
       const id = partitionWorkflowId(bed.pipeline, FIRST);
       const child = bed.client.temporal.workflow.getHandle(id);
-      await until(async () => (await child.describe().catch(() => undefined)) !== undefined);
+      await until(async () => (await child.describe().catch(() => undefined))?.status.name === 'RUNNING');
       const key = { pipeline: bed.pipeline, key: FIRST };
       await assert.rejects(bed.client.partition({ ...key, onBusy: 'fail' }), { type: 'Busy' });
       assert.equal((await bed.client.partition({ ...key, onBusy: 'skip' })).joined, true);

@@ -72,7 +72,13 @@ describe('a partition that another run fills', () => {
     const result = (await handle.result()) as BackfillResult;
     assert.deepEqual([result.filled, result.rows], [2, 10]);
     assert.deepEqual(calls.requests('awaitPartition'), [
-      { pipeline: calls.pipeline, key: busy, id: partitionWorkflowId(calls.pipeline, busy), fingerprint: 'f' },
+      {
+        pipeline: calls.pipeline,
+        ledger: 'l',
+        key: busy,
+        id: partitionWorkflowId(calls.pipeline, busy),
+        fingerprint: 'f',
+      },
     ]);
     assert.deepEqual(failedTasks(await eventsOf(handle)), []);
   });

@@ -58,7 +58,16 @@ describe('backfill', () => {
       keys.map((key) => `fillPartition ${key}`),
     );
     assert.deepEqual(calls.requests('endBackfill'), [
-      { pipeline: calls.pipeline, run: 'run', outcome: 'done', filled: 10, failed: 0, skipped: 0, rows: 20 },
+      {
+        pipeline: calls.pipeline,
+        ledger: 'l',
+        run: 'run',
+        outcome: 'done',
+        filled: 10,
+        failed: 0,
+        skipped: 0,
+        rows: 20,
+      },
     ]);
   });
 

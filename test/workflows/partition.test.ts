@@ -64,6 +64,7 @@ describe('partition', () => {
     assert.deepEqual(calls.requests('recordFailure'), [
       {
         pipeline: calls.pipeline,
+        ledger: 'l',
         key: KEY,
         run: handle.firstExecutionRunId,
         attempt: 4,
@@ -125,7 +126,7 @@ describe('partition', () => {
     ending.open();
     await assert.rejects(handle.result(), cancelled);
     assert.deepEqual(calls.requests('endFill'), [
-      { pipeline: calls.pipeline, key: KEY, run: handle.firstExecutionRunId },
+      { pipeline: calls.pipeline, ledger: 'l', key: KEY, run: handle.firstExecutionRunId },
     ]);
     assert.deepEqual(calls.requests('recordFailure'), []);
     assert.deepEqual(failedTasks(await eventsOf(handle)), []);
