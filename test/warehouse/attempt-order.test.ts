@@ -15,7 +15,7 @@ import {
   typescriptPipeline,
   within,
 } from '../support/fill.js';
-import { type StatementHooks, withStatements } from '../support/statements.js';
+import { type Statement, type StatementHooks, withStatements } from '../support/statements.js';
 import { FreezeBench, type FreezePoint } from './freeze-case.js';
 import { type Point, SteeredFill, thawAll } from './steered-fill.js';
 
@@ -161,6 +161,24 @@ describe('a run’s attempts and its end', () => {
       frozen.release();
       assert.equal((await frozen.end()).failure?.type, 'StaleAttempt');
       assert.ok(sent.includes('look') && !sent.includes('delete'), sent.join());
+    });
+
+    it('lets nothing commit from the moment the claim is closed, before any backend is ended', async () => {
+      const run = randomUUID();
+      const frozen = new SteeredFill(test, worker, fillRequest(pipeline, { run }), ['before guard']);
+      assert.equal(await frozen.rest(), 'stopped');
+      let refused: string | undefined;
+      const thawFirst = async ({ kind }: Statement): Promise<void> => {
+        if (kind !== 'end-backends' || refused) return;
+        frozen.release();
+        refused = (await frozen.end()).failure?.type;
+      };
+      const ending = withStatements({ before: thawFirst }, async () =>
+        endFill(worker, { pipeline: 'target', key: KEY, run }),
+      );
+      assert.equal(await within('endFill', ending), undefined);
+      assert.equal(refused, 'StaleAttempt');
+      assert.deepEqual(await values(), ['old']);
     });
 
     it('says the fill that had committed after all', async () => {
