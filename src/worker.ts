@@ -50,4 +50,8 @@ function told(error: unknown, log: Log): number {
 }
 
 const started = process.argv[1];
-if (started !== undefined && realpathSync(started) === fileURLToPath(import.meta.url)) await main();
+if (started !== undefined && realpathSync(started) === fileURLToPath(import.meta.url)) {
+  await main();
+  // A source that does not heed its signal would hold the process for as long as it likes.
+  process.exit();
+}
