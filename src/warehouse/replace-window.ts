@@ -1,6 +1,7 @@
 import { Failure } from '../failure.js';
 import { abortable } from './abortable.js';
 import { attemptName } from './attempt-name.js';
+import { nameBlocker } from './blocked-table.js';
 import { countWindow, refuseFailedChecks, refuseUnknownColumns, type WindowCondition } from './checks.js';
 import { refuseMismatch } from './columns.js';
 import { counted } from './counted.js';
@@ -58,7 +59,11 @@ export async function replaceWindow(
         await session.rollback();
         return { blockedOn: windowLock(target, request.window) };
       }
-      return replaceLocked(session, database, request, fence, target, source, started);
+      try {
+        return await replaceLocked(session, database, request, fence, target, source, started);
+      } catch (error) {
+        throw await abortable(nameBlocker(error, database, target), signal).catch(() => error);
+      }
     });
     if (result === 'overtaken' || !('blockedOn' in result)) return result;
     await abortable(endOverdueHolders(database, result.blockedOn, request, fence), signal);
