@@ -3,16 +3,24 @@ import type { Pipeline } from '../pipeline/pipeline.js';
 import { databaseUrl, type Settings } from '../settings.js';
 import { openDatabase, type Database } from '../warehouse/database.js';
 
-/** Milliseconds for which a database that failed is not tried again, so that its fills give their slots back at once. */
-const REMEMBER_MS = 5_000;
+/** Milliseconds after a failure until the database is asked again. */
+const REST_MS = 5_000;
+/** Milliseconds after which a refused fill comes again: one database's troubles are to cost no other's fill its slot. */
+const COME_AGAIN_MS = 2_000;
+
+/** A database that has not answered. Until it answers a question of the worker's own, whoever wants it is refused at once. */
+interface Trouble {
+  failure: Failure;
+  asking: boolean;
+  restsUntil: number;
+}
 
 /** The databases of a worker's pipelines: one a URL, opened when first asked for, and made ready once. */
 export class Databases {
   readonly #settings: Settings;
   readonly #prepare: (database: Database, url: string) => Promise<void>;
   readonly #open = new Map<string, Promise<Database>>();
-  readonly #failed = new Map<string, { readonly until: number; readonly failure: Failure }>();
-  readonly #suspected = new Set<string>();
+  readonly #troubles = new Map<string, Trouble>();
 
   /** `prepare` runs once for each database, after it was opened and before anything else uses it. */
   constructor(settings: Settings, prepare: (database: Database, url: string) => Promise<void>) {
@@ -22,24 +30,23 @@ export class Databases {
 
   /**
    * Hands `use` the pipeline's database. Throws what it throws; `InvalidInput` where the database's variable is not set;
-   * `DatabaseUnavailable` where it cannot be reached, and for five seconds after that at once, without asking it.
+   * `DatabaseUnavailable` where it cannot be reached, and from then on at once until it answers again.
    */
   async with<Result>(
     pipeline: Pick<Pipeline, 'database'>,
     use: (database: Database) => Promise<Result>,
   ): Promise<Result> {
     const url = databaseUrl(this.#settings, pipeline.database);
-    this.#refuseKnownFailure(url);
-    const database = await this.#openForUse(url);
+    this.#refuseInTrouble(url);
     try {
-      return await use(database);
+      return await use(await this.#openForUse(url));
     } catch (error) {
-      if (error instanceof Failure && error.type === 'DatabaseUnavailable') void this.#probe(url, database);
+      if (error instanceof Failure && error.type === 'DatabaseUnavailable') this.#suspect(url, error);
       throw error;
     }
   }
 
-  /** Opens a database and makes it ready, once. A failure is remembered. */
+  /** Opens a database and makes it ready, once; tries again what has failed before. */
   async open(url: string): Promise<Database> {
     const opening = this.#open.get(url) ?? this.#opened(url);
     this.#open.set(url, opening);
@@ -47,9 +54,13 @@ export class Databases {
       return await opening;
     } catch (error) {
       this.#open.delete(url);
-      if (error instanceof Failure) this.#remember(url, error);
       throw error;
     }
+  }
+
+  async close(): Promise<void> {
+    const all = await Promise.allSettled(this.#open.values());
+    for (const opened of all) if (opened.status === 'fulfilled') await opened.value.close();
   }
 
   /** A ledger that is missing or too old there is somebody's to mend: runs wait for that. */
@@ -60,11 +71,6 @@ export class Databases {
       if (error instanceof Failure && error.final) throw new Failure('DatabaseUnavailable', error.message);
       throw error;
     }
-  }
-
-  async close(): Promise<void> {
-    const all = await Promise.allSettled(this.#open.values());
-    for (const opened of all) if (opened.status === 'fulfilled') await opened.value.close();
   }
 
   async #opened(url: string): Promise<Database> {
@@ -79,30 +85,33 @@ export class Databases {
     }
   }
 
-  #refuseKnownFailure(url: string): void {
-    const known = this.#failed.get(url);
-    if (!known) return;
-    if (known.until > Date.now()) {
-      const { type, message, options } = known.failure;
-      throw new Failure(type, message, { ...options, retryAfterMs: options.retryAfterMs ?? REMEMBER_MS });
-    }
-    this.#failed.delete(url);
+  #refuseInTrouble(url: string): void {
+    const trouble = this.#troubles.get(url);
+    if (!trouble) return;
+    if (!trouble.asking && trouble.restsUntil <= Date.now()) void this.#ask(url, trouble);
+    const { type, message } = trouble.failure;
+    throw new Failure(type, message, { retryAfterMs: COME_AGAIN_MS });
   }
 
-  /** One fill lost its connection: that may be its alone. Only a database that answers nobody is remembered as failed. */
-  async #probe(url: string, database: Database): Promise<void> {
-    if (this.#suspected.has(url)) return;
-    this.#suspected.add(url);
+  /** One fill lost its connection, which may be its alone: the database itself is asked, and only then. */
+  #suspect(url: string, failure: Failure): void {
+    if (this.#troubles.has(url)) return;
+    const trouble = { failure, asking: false, restsUntil: 0 };
+    this.#troubles.set(url, trouble);
+    void this.#ask(url, trouble);
+  }
+
+  async #ask(url: string, trouble: Trouble): Promise<void> {
+    trouble.asking = true;
     try {
-      await database.query('SELECT 1 AS alive');
+      const database = await this.open(url);
+      await database.query('SELECT 1 AS answer');
+      this.#troubles.delete(url);
     } catch (error) {
-      if (error instanceof Failure) this.#remember(url, error);
+      if (error instanceof Failure) trouble.failure = new Failure('DatabaseUnavailable', error.message);
+      trouble.restsUntil = Date.now() + REST_MS;
     } finally {
-      this.#suspected.delete(url);
+      trouble.asking = false;
     }
-  }
-
-  #remember(url: string, failure: Failure): void {
-    this.#failed.set(url, { until: Date.now() + REMEMBER_MS, failure });
   }
 }
