@@ -78,6 +78,10 @@ export class Session {
   async #run<T>(statement: () => Promise<T>): Promise<T> {
     if (this.#lost) throw this.#lost;
     if (this.#cancelled) throw new Error('The session was cancelled');
+    return this.#watched(statement);
+  }
+
+  async #watched<T>(statement: () => Promise<T>): Promise<T> {
     const watchdog = new Watchdog(this.#database, this);
     try {
       const running = statement();
@@ -96,20 +100,21 @@ export class Session {
   /**
    * Ends this session: its backend, so that no query of it runs and no lock of it is held when this resolves, and then its
    * statement, which rejects. Ended and not cancelled, since a COPY that waits for us hears no cancel, and a cancel that
-   * comes late would hit another statement. A session whose backend is not known yet holds nothing. Never throws: a backend
-   * that cannot be reached from here is `endFill`'s to end.
+   * comes late would hit another statement. Where the backend is not known yet, its statement ends by itself at once.
+   * Never throws: a backend that cannot be reached from here is `endFill`'s to end.
    */
   async cancel(): Promise<void> {
     this.#cancelled = true;
     this.#broken = true;
     if (this.#released) return;
+    const running = this.#running;
     try {
       if (this.backend) await endBackend(this.#database, this.backend);
-      await abortable(Promise.resolve(this.#running), AbortSignal.timeout(SETTLE_MS));
+      await abortable(Promise.resolve(running), AbortSignal.timeout(SETTLE_MS));
     } catch {
       // The statement's own failure, or none of it, in time.
     }
-    if (this.#running) this.destroy(new Error('The connection was closed by a cancel'));
+    if (running && this.#running === running) this.destroy(new Error('The connection was closed by a cancel'));
   }
 
   /** Closes the socket now: the statement that waits rejects, and the server rolls back. */
@@ -130,9 +135,11 @@ export class Session {
 
   /** Rolls back where the connection can still say so. Never throws: a connection that cannot is closed by `release`. */
   async rollback(): Promise<void> {
-    if (this.#lost || this.#cancelled || this.#released) return;
+    if (this.#lost || this.#released) return;
+    // Its backend is being ended. One that is not known has failed its statement, and says so before it lets go of its locks.
+    if (this.#cancelled && this.backend) return;
     try {
-      await this.query('ROLLBACK');
+      await this.#watched(() => this.#client.query('ROLLBACK'));
     } catch {
       this.#broken = true;
     }
