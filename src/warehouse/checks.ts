@@ -16,7 +16,7 @@ export interface WindowCondition {
 export interface WindowCount {
   /** Rows that stand in the window now. */
   readonly inside: number;
-  /** Rows that the fill's transaction has inserted into the target or changed there, in the window and elsewhere. */
+  /** Rows that the fill's transaction has inserted into the target or changed there, in the window and elsewhere; NaN where the server does not count. */
   readonly written: number;
   readonly checks: readonly CheckOutcome[];
 }
@@ -46,13 +46,13 @@ export async function countWindow(
   const nulls = nullable.map(
     (column, i) => `, pg_catalog.count(*) FILTER (WHERE ${quoted(column)} IS NULL)::pg_catalog.float8 AS null_${i}`,
   );
-  const [count] = await session.rows<Record<string, number>>(
+  const [count] = await session.rows<Record<string, number | null>>(
     `SELECT pg_catalog.count(*)::pg_catalog.float8 AS inside, ${rowsWritten('pg_catalog.unnest($3::pg_catalog.oid[])')} AS written${nulls.join('')}
        FROM ${window.table} WHERE ${window.condition}`,
     [...window.values, target.tree],
   );
   const inside = count?.inside ?? 0;
-  const written = (count?.written ?? 0) - target.writtenBefore;
+  const written = (count?.written ?? NaN) - target.writtenBefore;
   const nullCounts = new Map(nullable.map((column, i) => [column, count?.[`null_${i}`] ?? 0]));
   const checks: CheckOutcome[] = [];
   for (const check of pipeline.checks) checks.push(await judge(check, inside, nullCounts, session, window, target));

@@ -30,7 +30,7 @@ export interface Target {
   readonly hasTriggers: boolean;
   /** Whether one of them runs before each inserted row, and so may drop it. */
   readonly mayDropRows: boolean;
-  /** Rows that this session had inserted into the tree, or changed there, before the target was read: see `rowsWritten`. */
+  /** Rows that this session had inserted into the tree, or changed there, before the target was read, or NaN: see `rowsWritten`. */
   readonly writtenBefore: number;
   /** Oids of the table and every table of its tree. */
   readonly tree: readonly number[];
@@ -54,7 +54,7 @@ interface CatalogRow {
   readonly rules: readonly string[];
   readonly has_triggers: boolean;
   readonly may_drop_rows: boolean;
-  readonly written: number;
+  readonly written: number | null;
   readonly tree: readonly number[];
   readonly columns: readonly {
     name: string;
@@ -69,12 +69,14 @@ interface CatalogRow {
 
 /**
  * Rows that this session has inserted into tables, or changed there, with those of its transaction up to now: PostgreSQL
- * counts them as it writes them, whoever's statement, trigger or function it is. `tables` is an expression that gives their oids.
+ * counts them as it writes them, whoever's statement, trigger or function it is. NULL where
+ * the server does not count. `tables` is an expression that gives their oids.
  * https://www.postgresql.org/docs/current/monitoring-stats.html#MONITORING-STATS-FUNCTIONS
  */
 export function rowsWritten(tables: string): string {
-  return `(SELECT coalesce(pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
-                                     + pg_catalog.pg_stat_get_xact_tuples_updated(oid)), 0)::pg_catalog.float8
+  return `(SELECT CASE WHEN pg_catalog.current_setting('track_counts')::pg_catalog.bool
+                       THEN coalesce(pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
+                                                  + pg_catalog.pg_stat_get_xact_tuples_updated(oid)), 0)::pg_catalog.float8 END
              FROM ${tables} AS written(oid))`;
 }
 
@@ -167,7 +169,7 @@ export async function readTarget(session: Session, pipeline: Pipeline): Promise<
     partitionType: partitionType(columns, pipeline, written),
     hasTriggers: row.has_triggers,
     mayDropRows: row.may_drop_rows,
-    writtenBefore: row.written,
+    writtenBefore: row.written ?? NaN,
     tree: row.tree,
     uniqueKeys: row.unique_keys,
   };

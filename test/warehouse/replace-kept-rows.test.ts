@@ -3,6 +3,7 @@ import type { SqlPipeline, TypeScriptPipeline } from '../../src/pipeline/pipelin
 import { fill } from '../../src/warehouse/fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { emptyDatabase } from '../support/empty-database.js';
+import { setRoleDefaults } from '../support/superuser.js';
 import { failsAs, fillRequest, fills, KEY, sqlPipeline, typescriptPipeline, withWorker } from '../support/fill.js';
 
 const NEXT = '2024-03-01';
@@ -128,6 +129,41 @@ describe('a target whose policies, triggers or rules come between', () => {
       });
     });
   }
+
+  it('are seen as well where the server counts no rows', async () => {
+    await setRoleDefaults(test, { track_counts: 'off' });
+    await trigger('AFTER DELETE', `INSERT INTO target VALUES (OLD.day - 1, OLD.n); RETURN NULL;`);
+    const before = await held();
+    await withWorker(test, async (database) => {
+      for (const query of ['SELECT day, n FROM source', 'SELECT day, n FROM source WHERE false']) {
+        const failure = await failsAs(fill(database, fillRequest(sqlPipeline(query))), 'RowsOutsideWindow');
+        assert.match(failure.message, /\b2 rows\b.*from 2024-02-28 to 2024-02-28/);
+      }
+      await test.sql('DROP TRIGGER act ON target');
+      assert.deepEqual(await held(), before);
+      assert.equal((await fill(database, fillRequest(sqlPipeline('SELECT day, n FROM source')))).rows, 3);
+    });
+  });
+
+  it('counts what a query gives, whatever its shape, where a trigger may drop rows', async () => {
+    await trigger('BEFORE INSERT', 'RETURN NEW;');
+    const shapes: Readonly<Record<string, number>> = {
+      'SELECT day, n FROM source': 3,
+      'SELECT day, n FROM source WHERE false': 0,
+      'SELECT day, n FROM source ORDER BY n LIMIT 2': 2,
+      'SELECT :date::date AS day, 1 AS n': 1,
+      'SELECT day, sum(n)::int AS n FROM source GROUP BY day': 1,
+      'SELECT day, n FROM source UNION ALL SELECT :date, 4': 4,
+      'WITH a AS MATERIALIZED (SELECT * FROM source), b AS (SELECT max(n) AS m FROM a) SELECT a.day, a.n FROM a, b WHERE a.n < b.m': 2,
+      'SELECT day, (SELECT count(*)::int FROM source s WHERE s.n <= source.n) AS n FROM source': 3,
+      'SELECT day, generate_series(1, n) AS n FROM source -- end': 6,
+    };
+    await withWorker(test, async (database) => {
+      for (const [query, rows] of Object.entries(shapes)) {
+        assert.equal((await fill(database, fillRequest(sqlPipeline(query)))).rows, rows, query);
+      }
+    });
+  });
 
   it('hides nothing of the source behind a policy: PermissionDenied, nothing changes', async () => {
     await test.sql(`ALTER TABLE source ENABLE ROW LEVEL SECURITY; CREATE POLICY few ON source USING (n > 1)`);
