@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { connectRepave, type RepaveClient } from '../../src/client.js';
+import { Failure } from '../../src/failure.js';
+import { Installation } from '../chaos/installation.js';
+import { until } from '../chaos/until.js';
+import { testTemporal } from '../support/temporal.js';
+import { createProject } from '../support/worker.js';
+import { uniqueQueue } from '../support/workflow.js';
+import { createNamespace } from './temporal-cli.js';
+
+const PIPELINE = 'two_backfills';
+/** The day at which both meet, each in its transaction. */
+const MEETING = '2024-03-05';
+const ROWS = 500;
+
+const query = (source: string): string => `-- repave
+-- target: target
+-- partition: { column: day, by: day }
+-- concurrency: 3
+SELECT :date AS day, '${source}' AS source, number
+FROM   held(:key) CROSS JOIN generate_series(1, ${ROWS}) AS number
+`;
+
+describe('two backfills of overlapping days', function () {
+  this.timeout(180_000);
+  let installation: Installation;
+  let other: RepaveClient;
+
+  before(async () => {
+    const { address } = await testTemporal();
+    const [opened, namespace, project] = await Promise.all([
+      Installation.open({
+        pipelines: { [`${PIPELINE}.sql`]: query('one') },
+        tables: 'CREATE TABLE target (day date NOT NULL, source text NOT NULL, number int NOT NULL);',
+      }),
+      createNamespace(),
+      createProject({ [`${PIPELINE}.sql`]: query('two') }),
+    ]);
+    installation = opened;
+    other = await connectRepave({ address, namespace, taskQueue: uniqueQueue() });
+    await installation.startWorker();
+    // Nothing in Temporal knows of both.
+    const env = { TEMPORAL_NAMESPACE: namespace };
+    await installation.startWorker({ project, taskQueue: other.taskQueue, env });
+  });
+  after(async () => {
+    await other.close();
+    await installation.close();
+  });
+
+  it('at once, from sources that differ: each day is wholly one or the other', async () => {
+    const { client, database } = installation;
+    await installation.hold(MEETING);
+    const second = await other.backfill({ pipeline: PIPELINE, from: MEETING, to: '2024-03-15' });
+    await installation.heldFills();
+    const first = await client.backfill({ pipeline: PIPELINE, from: '2024-03-01', to: '2024-03-10' });
+    await until('the first backfill to wait for the second', async () => {
+      const waiting = await installation.look(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`);
+      return waiting.length > 0;
+    });
+    await installation.release(MEETING);
+    const [one, two] = await Promise.all([first.result(), second.result()]);
+    assert.deepEqual([one.filled, two.filled], [10, 11]);
+
+    const days = await database.sql<{
+      key: string;
+      sources: string[];
+      rows: number;
+      run: string;
+      fingerprint: string;
+    }>(`
+      SELECT key, array_agg(DISTINCT source) AS sources, count(*)::int AS rows, run, fingerprint
+        FROM target JOIN repave.partition ON key = day::text GROUP BY key, run, fingerprint ORDER BY key`);
+    assert.equal(days.length, 15);
+    const sourceOf = new Map([
+      [days[0]?.fingerprint, 'one'],
+      [days[14]?.fingerprint, 'two'],
+    ]);
+    assert.equal(sourceOf.size, 2);
+    for (const { key, sources, rows, fingerprint } of days) {
+      assert.deepEqual({ key, sources, rows }, { key, sources: [sourceOf.get(fingerprint)], rows: ROWS });
+    }
+    assert.deepEqual(
+      await database.sql(`SELECT count(*)::int AS fills, count(DISTINCT key)::int AS keys FROM repave.fill`),
+      [{ fills: 21, keys: 15 }],
+    );
+    assert.deepEqual(
+      await installation.look('SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()'),
+      [{ deadlocks: 0 }],
+    );
+  });
+
+  it('equal and asked for twice: the second joins, and another under its name is refused', async () => {
+    const { client, database } = installation;
+    const [before] = await fills();
+    await installation.hold('2024-04-01');
+    const range = { pipeline: PIPELINE, from: '2024-04-01', to: '2024-04-05' };
+    const first = await client.backfill(range);
+    await installation.heldFills();
+    const second = await client.backfill({ ...range, order: 'oldest-first' });
+    assert.deepEqual([first.joined, second.joined, second.runId], [false, true, first.runId]);
+    await assert.rejects(client.backfill({ ...range, concurrency: 1 }), (error) => {
+      assert.ok(error instanceof Failure && error.type === 'InvalidInput');
+      assert.match(error.message, /concurrency/);
+      return true;
+    });
+    await installation.release('2024-04-01');
+    assert.deepEqual(await first.result(), await second.result());
+    assert.equal((await fills())[0]?.n, (before?.n ?? 0) + 5);
+
+    const missing = await (await client.backfill({ ...range, to: '2024-04-07', only: ['missing'] })).result();
+    assert.deepEqual([missing.total, missing.filled], [2, 2]);
+    assert.deepEqual(
+      await database.sql(
+        `SELECT key, count(*)::int AS n FROM repave.fill WHERE key >= '2024-04' GROUP BY 1 HAVING count(*) > 1`,
+      ),
+      [],
+    );
+  });
+
+  const fills = () => installation.database.sql<{ n: number }>('SELECT count(*)::int AS n FROM repave.fill');
+});
