@@ -66,15 +66,15 @@ const CODES: Readonly<Record<string, Meaning>> = {
   },
 };
 
-/** Routines of the server whose errors mean more than their code says. */
+/** Routines of the server, each with a code, whose errors mean more than the code says. */
 const ROUTINES: Readonly<Record<string, Meaning>> = {
-  // 0A000: the plan of a statement that a table's change made void; the next try plans anew.
-  RevalidateCachedQuery: { type: 'Conflict', advice: 'A table changed while it was read.' },
-  // 23514
-  ExecFindPartition: {
+  // The plan of a statement that a table's change made void; the next try plans anew.
+  'RevalidateCachedQuery 0A000': { type: 'Conflict', advice: 'A table changed while it was read.' },
+  'ExecFindPartition 23514': {
     type: 'DataError',
     advice: 'No partition of the table takes one of the new rows: create it. The old rows stand.',
   },
+  'CheckMyDatabase 55000': { type: 'DatabaseUnavailable', advice: 'The database takes no connections for now.' },
 };
 
 const CLASSES: Readonly<Record<string, Meaning>> = {
@@ -181,7 +181,7 @@ export function sqlstate(error: unknown): string | undefined {
 
 function fromServer(error: pg.DatabaseError, beforeRows: boolean): Failure {
   const code = error.code ?? '';
-  const meaning: Meaning | undefined = ROUTINES[error.routine ?? ''] ?? CODES[code] ?? CLASSES[code.slice(0, 2)];
+  const meaning: Meaning | undefined = ROUTINES[`${error.routine} ${code}`] ?? CODES[code] ?? CLASSES[code.slice(0, 2)];
   // A statement that a function has put together, of values perhaps, says so by its context.
   const nested = error.where !== undefined || error.internalQuery !== undefined;
   const quotable = beforeRows || (NAMING_ROUTINES.has(error.routine ?? '') && !nested);
