@@ -1,35 +1,36 @@
 import { Context } from '@temporalio/activity';
 import { Failure } from '../failure.js';
+import { stackFrames } from '../telemetry/redacted-error.js';
 import { startHeartbeat } from './heartbeat.js';
 import type { AttemptNote } from './messages.js';
-import { toApplicationFailure } from './to-application-failure.js';
+import { toApplicationFailure, withinAttempts } from './to-application-failure.js';
 
-/** An activity that heartbeats, and whose errors leave as {@link toApplicationFailure} says; what Repave does not know is told to the log. */
+/** Where failures that count are counted: by the fill's claim in the ledger, or, for what makes none, by its attempts. */
+type CountedBy = 'claim' | 'attempts';
+
+/** An activity that heartbeats, and whose errors leave as {@link toApplicationFailure} says. What Repave does not know, the log tells. */
 export function answering<Request, Answer>(
+  countedBy: CountedBy,
   activity: (request: Request, note: (doing: object) => void) => Promise<Answer>,
 ): (request: Request) => Promise<Answer> {
   return async (request) => {
+    const { info, cancellationSignal, log } = Context.current();
     let doing: object = {};
-    const heartbeat = startHeartbeat(
-      () => ({ attempt: Context.current().info.attempt, ...doing }) satisfies AttemptNote,
-    );
+    const heartbeat = startHeartbeat(() => ({ attempt: info.attempt, ...doing }) satisfies AttemptNote);
     try {
       return await activity(request, (now) => (doing = now));
     } catch (error) {
-      const { info, cancellationSignal, log } = Context.current();
-      const failure = toApplicationFailure(error, info.attempt, cancellationSignal);
-      if ('type' in failure && failure.type === 'Unexpected' && !(error instanceof Failure)) {
-        log.error('An activity failed in a way Repave does not know', { at: frames(error) });
+      if (!(error instanceof Failure)) {
+        const failure = toApplicationFailure(error, info.attempt, cancellationSignal);
+        if ('type' in failure && failure.type === 'Unexpected') {
+          log.error('An activity failed in a way Repave does not know', { at: stackFrames(error) });
+        }
+        throw failure;
       }
-      throw failure;
+      const failure = countedBy === 'claim' ? error : withinAttempts(error, info.attempt);
+      throw toApplicationFailure(failure, info.attempt, cancellationSignal);
     } finally {
       heartbeat.stop();
     }
   };
-}
-
-/** A stack without its first line, which is the message and may hold a row's values. */
-function frames(error: unknown): string[] {
-  const lines = error instanceof Error ? (error.stack ?? '').split('\n') : [];
-  return lines.filter((line) => /^\s+at /.test(line)).map((line) => line.trim());
 }

@@ -15,7 +15,7 @@ import { plannedPipeline } from './served-pipeline.js';
  * Holds no fill's slot and no connection meanwhile.
  */
 export function awaitPartition(deps: ActivityDeps): (request: AwaitPartitionRequest) => Promise<AwaitedPartition> {
-  return answering(async ({ pipeline: name, ledger, key, id, only, fingerprint }) => {
+  return answering('attempts', async ({ pipeline: name, ledger, key, id, only, fingerprint }) => {
     await ended(id);
     if (!only) return { wanted: true };
     const pipeline = plannedPipeline(deps, name);

@@ -12,7 +12,7 @@ import { plannedPipeline } from './served-pipeline.js';
  * more. Returns the fill if one had committed.
  */
 export function endFill(deps: ActivityDeps): (request: EndFillRequest) => Promise<PartitionResult | undefined> {
-  return answering(async ({ pipeline: name, ledger, key, run }) => {
+  return answering('attempts', async ({ pipeline: name, ledger, key, run }) => {
     const pipeline = plannedPipeline(deps, name);
     const committed = await withPlannedDatabase(deps, pipeline, ledger, (database) =>
       endFillIn(database, { pipeline: name, key, run }),

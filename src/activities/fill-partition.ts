@@ -15,7 +15,7 @@ import { plannedPipeline } from './served-pipeline.js';
  * its transaction is rolled back. A retry finds what an earlier attempt has committed and returns that.
  */
 export function fillPartition(deps: ActivityDeps): (request: FillPartitionRequest) => Promise<PartitionResult> {
-  return answering(async ({ pipeline: name, key, policy }, note) => {
+  return answering('claim', async ({ pipeline: name, key, policy }, note) => {
     const { info, cancellationSignal: signal } = Context.current();
     if (!info.workflowExecution)
       throw new Failure('InvalidInput', 'fillPartition belongs to the workflow partition: start that.');

@@ -12,7 +12,7 @@ export const PAGE_SIZE = 500;
 
 /** The next keys of a backfill after its cursor, in the asked order; none when it is through. Writes nothing. */
 export function nextKeys(deps: ActivityDeps): (request: NextKeysRequest) => Promise<readonly string[]> {
-  return answering(async ({ pipeline: name, ledger, range, list = '', cursor }) => {
+  return answering('attempts', async ({ pipeline: name, ledger, range, list = '', cursor }) => {
     const pipeline = plannedPipeline(deps, name);
     if (range) return pageOf(pipeline.partition, range, cursor);
     return withPlannedDatabase(deps, pipeline, ledger, (database) => runKeys(database, list, cursor.taken, PAGE_SIZE));

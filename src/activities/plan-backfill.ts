@@ -20,7 +20,7 @@ import { requestedPipeline } from './served-pipeline.js';
  * database, `UnknownPipeline`, `InvalidPipeline`.
  */
 export function planBackfill(deps: ActivityDeps): (request: PlanBackfillRequest) => Promise<PlannedBackfill> {
-  return answering(async (request) => {
+  return answering('attempts', async (request) => {
     const { attempt, workflowExecution } = Context.current().info;
     if (!workflowExecution)
       throw new Failure('InvalidInput', 'planBackfill belongs to the workflow backfill: start that.');

@@ -17,7 +17,7 @@ import { requestedPipeline } from './served-pipeline.js';
  * `UnknownPipeline`, `InvalidPipeline`; `Busy` where another run fills the partition and `onBusy` is `fail`.
  */
 export function planPartition(deps: ActivityDeps): (request: PlanPartitionRequest) => Promise<PlannedPartition> {
-  return answering(async ({ arguments: [raw, ...extra], id }) => {
+  return answering('attempts', async ({ arguments: [raw, ...extra], id }) => {
     const input = parsePartitionInput(raw, extra);
     const pipeline = requestedPipeline(deps, input.pipeline);
     const planned = await deps.withDatabase(pipeline, async (database): Promise<PlannedPartition> => {

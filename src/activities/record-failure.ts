@@ -11,7 +11,7 @@ import { plannedPipeline } from './served-pipeline.js';
 export function recordFailure(
   deps: ActivityDeps,
 ): (request: RecordFailureRequest) => Promise<PartitionResult | undefined> {
-  return answering(async ({ pipeline: name, ledger, key, ...failure }) => {
+  return answering('attempts', async ({ pipeline: name, ledger, key, ...failure }) => {
     const pipeline = plannedPipeline(deps, name);
     const committed = await withPlannedDatabase(deps, pipeline, ledger, (database) =>
       recordFailureIn(database, { pipeline: name, key, ...failure }),

@@ -1,7 +1,7 @@
 import { ApplicationFailureCategory, type ApplicationFailureOptions } from '@temporalio/common';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/activity';
 import { KeyError } from '../calendar/key-error.js';
-import { DEFAULTS, type FailureType } from '../contract.js';
+import { DEFAULTS, FAILURES, type FailureType } from '../contract.js';
 import { Failure } from '../failure.js';
 import type { AttemptNote } from './messages.js';
 
@@ -22,7 +22,13 @@ export function toApplicationFailure(error: unknown, attempt: number, signal: Ab
   const message =
     `Something failed that Repave does not know (${kind}). The worker's log says where; ` +
     'if it was not the pipeline’s own code, it is a defect of Repave.';
-  return fromFailure(new Failure('Unexpected', message, { final: attempt >= DEFAULTS.retryAttempts }), attempt);
+  return fromFailure(withinAttempts(new Failure('Unexpected', message), attempt), attempt);
+}
+
+/** A failure that counts is final at the last attempt: for those that no claim in the ledger counts. */
+export function withinAttempts(failure: Failure, attempt: number): Failure {
+  if (FAILURES[failure.type] !== 'counted' || attempt < DEFAULTS.retryAttempts) return failure;
+  return new Failure(failure.type, failure.message, { ...failure.options, final: true });
 }
 
 function fromFailure(failure: Failure, attempt: number): ApplicationFailure {

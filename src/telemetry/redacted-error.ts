@@ -19,17 +19,18 @@ export function redactedError(error: unknown): LoggedError {
   if (error instanceof Failure) return { type: error.type, message: error.message, code: error.options.sqlstate };
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined;
   const type = 'type' in error && typeof error.type === 'string' ? error.type : error.constructor.name;
-  if ('severity' in error) return { type, code, at: frames(error) };
+  if ('severity' in error) return { type, code, at: stackFrames(error) };
   const message = withoutUrls(error.message);
-  return error instanceof TemporalFailure ? { type, message } : { type, message, code, at: frames(error) };
+  return error instanceof TemporalFailure ? { type, message } : { type, message, code, at: stackFrames(error) };
 }
 
 function withoutUrls(text: string): string {
   return text.replace(/\b[a-z][a-z0-9+.-]*:\/\/\S+/gi, '(a URL)');
 }
 
-function frames(error: Error): string[] {
-  return (error.stack ?? '')
+/** Where an error was thrown: its stack without the first line, which is the message and may hold a row's values. */
+export function stackFrames(error: unknown): string[] {
+  return (error instanceof Error ? (error.stack ?? '') : '')
     .split('\n')
     .filter((line) => /^\s+at /.test(line))
     .map((line) => line.trim());

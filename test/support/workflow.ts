@@ -73,7 +73,8 @@ export async function startWorkers(options: {
 
 let silenced = false;
 
-function silenceRuntime(): void {
+/** Keeps the SDK's own lines out of a test's output. */
+export function silenceRuntime(): void {
   if (silenced) return;
   silenced = true;
   Runtime.install({
