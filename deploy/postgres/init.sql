@@ -1,8 +1,9 @@
--- Run once by psql, when the container's database is made: the worker's role, and the example's tables with their data.
+-- Run once by psql, when the container's database is made: the worker's role (not named repave: the ledger's schema would come first in its
+-- search path), and the example's tables with their data.
 -- For a warehouse of your own keep the role alone.
 
 \getenv password REPAVE_DATABASE_PASSWORD
-CREATE ROLE repave LOGIN PASSWORD :'password';
+CREATE ROLE repave_worker LOGIN PASSWORD :'password';
 
 CREATE TABLE sales (
   sold_on     date          NOT NULL,
@@ -13,9 +14,9 @@ CREATE TABLE sales (
 COPY sales (customer_id, sold_on, quantity, amount)
 FROM PROGRAM 'tr -d "\r" < /examples/cdnow/CDNOW_master.txt | tail -n +2 | sed -e "s/^ *//" -e "s/ *$//" -e "s/  */,/g"' (FORMAT csv);
 CREATE INDEX sales_sold_on ON sales (sold_on);
-GRANT SELECT ON sales TO repave;
+GRANT SELECT ON sales TO repave_worker;
 
--- What the pipelines fill; `repave migrate --role repave --apply-grants` lets the worker write them.
+-- What the pipelines fill; `repave migrate --role repave_worker --apply-grants` lets the worker write them.
 CREATE TABLE sales_summary (
   sale_date date          PRIMARY KEY,
   orders    bigint        NOT NULL,

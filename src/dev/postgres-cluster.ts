@@ -8,8 +8,8 @@ import { bareEnvironment } from './bare-environment.js';
 import type { PostgresBinaries } from './postgres-binaries.js';
 import type { ServerUser } from './server-user.js';
 
-/** The role that owns an embedded cluster. */
-export const SUPERUSER = 'repave';
+/** The role that owns an embedded cluster. Not `repave`: by `"$user"` in the search path its tables would land in the ledger's schema. */
+export const SUPERUSER = 'owner';
 
 const run = promisify(execFile);
 

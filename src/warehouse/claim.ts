@@ -85,6 +85,16 @@ async function endOlderAttempts(database: Database, { pipeline, window, owner, a
   if (older) await endBackendsOfRun(database, owner.run, older.fence);
 }
 
+/** Takes back a claim that is not needed, since an earlier attempt of the run had committed. */
+export async function withdrawClaim(session: Session, request: FillRequest, fence: number): Promise<void> {
+  await session.query('DELETE FROM repave.claim WHERE pipeline = $1 AND key = $2 AND run = $3 AND fence = $4', [
+    request.pipeline.name,
+    request.window.key,
+    request.owner.run,
+    fence,
+  ]);
+}
+
 /** Counts a failure of this attempt against the pipeline's tries. Returns the new count, or undefined for an attempt that is not the newest. */
 export async function countFault(database: Database, request: FillRequest, fence: number): Promise<number | undefined> {
   const [row] = await database.query<{ faults: number }>(

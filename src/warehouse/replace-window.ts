@@ -2,6 +2,7 @@ import { Failure } from '../failure.js';
 import { abortable } from './abortable.js';
 import { attemptName } from './attempt-name.js';
 import { nameBlocker } from './blocked-table.js';
+import { withdrawClaim } from './claim.js';
 import { countWindow, refuseFailedChecks, refuseUnknownColumns, type WindowCondition } from './checks.js';
 import { refuseMismatch } from './columns.js';
 import { counted } from './counted.js';
@@ -95,7 +96,8 @@ async function replaceLocked(
   const table = quotedTable(pipeline.target);
   const seen = await look(session, request, { name: target.name, written: table }, TABLE_LOCK_WAIT_MS);
   if (seen.own) {
-    await session.rollback();
+    await withdrawClaim(session, request, fence);
+    await commit(session);
     return seen.own;
   }
   if (seen.fence !== fence) {

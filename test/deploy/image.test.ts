@@ -99,7 +99,7 @@ describe('what the image holds', function () {
 
   it('makes the database as compose does: role, example tables, ledger and grants', async () => {
     await withClient(database.superuserUrl, async (superuser) => superuser.query(await initSql(role, password)));
-    const words = compose.services.migrate.command.map((word) => (word === 'repave' ? role : word));
+    const words = compose.services.migrate.command.map((word) => (word === 'repave_worker' ? role : word));
     const migrated = await repave(words, { REPAVE_MIGRATE_URL: database.superuserUrl });
     assert.equal(migrated.code, 0, migrated.stdout + migrated.stderr);
   });
@@ -136,6 +136,6 @@ async function initSql(role: string, password: string): Promise<string> {
   return readFileSync(join(root, 'deploy/postgres/init.sql'), 'utf8')
     .replace(/^\\getenv .*$/m, '')
     .replace(`:'password'`, `'${password}'`)
-    .replace(/\bROLE repave\b|\bTO repave\b/g, (found) => found.replace('repave', role))
+    .replace(/\brepave_worker\b/g, role)
     .replace('/examples/cdnow', folder);
 }
