@@ -180,15 +180,17 @@ describe('the docs', () => {
       noEmit: true,
       paths: { repave: [join(root, 'src/index.ts')], 'repave/client': [join(root, 'src/client.ts')] },
     };
-    const host = ts.createCompilerHost(options);
-    const { fileExists, readFile, getSourceFile } = host;
-    host.fileExists = (path) => files.has(path) || fileExists(path);
-    host.readFile = (path) => files.get(path) ?? readFile(path);
-    host.getSourceFile = (path, languageVersion) => {
-      const text = files.get(path);
-      return text === undefined
-        ? getSourceFile(path, languageVersion)
-        : ts.createSourceFile(path, text, languageVersion);
+    const disk = ts.createCompilerHost(options);
+    const host: ts.CompilerHost = {
+      ...disk,
+      fileExists: (path) => files.has(path) || disk.fileExists(path),
+      readFile: (path) => files.get(path) ?? disk.readFile(path),
+      getSourceFile: (path, languageVersion) => {
+        const text = files.get(path);
+        return text === undefined
+          ? disk.getSourceFile(path, languageVersion)
+          : ts.createSourceFile(path, text, languageVersion);
+      },
     };
     const program = ts.createProgram([...files.keys()], options, host);
     const problems = [...files.keys()].flatMap((path) => {
