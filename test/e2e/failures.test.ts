@@ -4,11 +4,7 @@ import { join } from 'node:path';
 import { BackfillFailed, type BackfillHandle } from '../../src/client.js';
 import { Installation } from '../chaos/installation.js';
 
-/** Day 37 of the hundred. */
-const BAD = '2024-02-06';
-const HUNDRED = { from: '2024-01-01', to: '2024-04-09' };
-
-/** What the function of the fourth pipeline raises on its day, how often, and how that day then ends. */
+/** What the function in the query raises on its day, how often, and how that day then ends. */
 const FAULTS = [
   { key: '2024-03-01', sqlstate: '40001', times: 2, ends: 'filled' },
   { key: '2024-03-02', sqlstate: '40P01', times: 2, ends: 'filled' },
@@ -21,10 +17,6 @@ const FAULTS = [
 ] as const;
 
 const TABLES = `
-  CREATE TABLE source (day date NOT NULL, amount int NOT NULL);
-  INSERT INTO source SELECT day, CASE WHEN day = '${BAD}' THEN -1 ELSE 1 END
-    FROM generate_series(date '2024-01-01', '2024-04-09', '1 day') AS day, generate_series(1, 3);
-  CREATE TABLE hundred (day date NOT NULL, amount int NOT NULL CONSTRAINT positive CHECK (amount > 0));
   CREATE TABLE flaky (day date NOT NULL);
   CREATE TABLE thrown (day date NOT NULL);
   CREATE TABLE fault (key text PRIMARY KEY, sqlstate text NOT NULL, times int NOT NULL, calls text NOT NULL);
@@ -44,17 +36,11 @@ const TABLES = `
   ).join('')}`;
 
 const PIPELINES = {
-  'hundred.sql': `-- repave
--- target: hundred
--- partition: { column: day, by: day }
--- concurrency: 10
-SELECT day, amount FROM source WHERE day >= :date AND day < :end_date
-`,
   'flaky.sql': `-- repave
 -- target: flaky
 -- partition: { column: day, by: day }
 -- concurrency: 10
-SELECT day FROM strike(:key) CROSS JOIN source WHERE day >= :date AND day < :end_date
+SELECT :date AS day FROM strike(:key)
 `,
   'thrown.ts': `
 import { appendFileSync } from 'node:fs';
@@ -85,40 +71,6 @@ describe('partitions that fail', function () {
     await installation.startWorker();
   });
   after(() => installation.close());
-
-  it('are one of a hundred, told with their error; the others are filled, and only the failed one runs again', async () => {
-    const { client, database } = installation;
-    const range = { pipeline: 'hundred', ...HUNDRED };
-    const first = await client.backfill(range);
-    const failure = await failed(first);
-    assert.equal(failure.type, 'BackfillIncomplete');
-    assert.match(failure.message, new RegExp(`1 of 100 partitions of hundred failed: ${BAD} \\(DataError\\)`));
-    assert.deepEqual([failure.result?.filled, failure.result?.failed, failure.result?.rows], [99, 1, 297]);
-    assert.deepEqual(
-      failure.result?.failures.map(({ key, type }) => [key, type]),
-      [[BAD, 'DataError']],
-    );
-    assert.match(failure.result?.failures[0]?.message ?? '', /23514.*"positive"/);
-    assert.deepEqual(await failedTasks(first), []);
-    assert.deepEqual(await outcomes('hundred'), [
-      { outcome: 'failed', type: 'DataError', partitions: 1, first: BAD },
-      { outcome: 'filled', type: null, partitions: 99, first: '2024-01-01' },
-    ]);
-    assert.deepEqual(await attempts('hundred', BAD), [1]);
-
-    const others = () =>
-      database.sql(`SELECT day, xmin::text FROM hundred WHERE day <> '${BAD}' ORDER BY day, xmin::text`);
-    const before = await others();
-    const again = await failed(await client.backfill({ ...range, only: ['failed'] }));
-    assert.deepEqual([again.type, again.result?.total, again.result?.failed], ['BackfillIncomplete', 1, 1]);
-
-    await database.sql('UPDATE source SET amount = 1');
-    const mended = await (await client.backfill({ ...range, only: ['failed'] })).result();
-    assert.deepEqual([mended.total, mended.filled, mended.rows], [1, 1, 3]);
-    assert.deepEqual(await others(), before);
-    const nothing = await (await client.backfill({ ...range, only: ['failed', 'missing'] })).result();
-    assert.equal(nothing.total, 0);
-  });
 
   it('are tried again where the world failed, at growing distance, and at once final where the rows did', async () => {
     const { client, database } = installation;
@@ -168,18 +120,6 @@ describe('partitions that fail', function () {
       return error;
     }
     assert.fail('it did not fail');
-  }
-
-  const outcomes = (pipeline: string) =>
-    installation.database.sql(
-      `SELECT outcome, failure_type AS type, count(*)::int AS partitions, min(key) AS first
-         FROM repave.partition WHERE pipeline = $1 GROUP BY 1, 2 ORDER BY 1`,
-      [pipeline],
-    );
-
-  async function failedTasks({ id, runId }: BackfillHandle): Promise<unknown[]> {
-    const { events } = await installation.temporal.workflow.getHandle(id, runId).fetchHistory();
-    return (events ?? []).filter((event) => event.workflowTaskFailedEventAttributes);
   }
 
   /** Of each fill that the newest run of a partition has scheduled, the attempt that ended it. */

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { connectRepave, type RepaveClient } from '../../src/client.js';
-import { Failure } from '../../src/failure.js';
 import { Installation } from '../chaos/installation.js';
 import { until } from '../chaos/until.js';
 import { testTemporal } from '../support/temporal.js';
@@ -89,34 +88,4 @@ describe('two backfills of overlapping days', function () {
       [{ deadlocks: 0 }],
     );
   });
-
-  it('equal and asked for twice: the second joins, and another under its name is refused', async () => {
-    const { client, database } = installation;
-    const [before] = await fills();
-    await installation.hold('2024-04-01');
-    const range = { pipeline: PIPELINE, from: '2024-04-01', to: '2024-04-05' };
-    const first = await client.backfill(range);
-    await installation.heldFills();
-    const second = await client.backfill({ ...range, order: 'oldest-first' });
-    assert.deepEqual([first.joined, second.joined, second.runId], [false, true, first.runId]);
-    await assert.rejects(client.backfill({ ...range, concurrency: 1 }), (error) => {
-      assert.ok(error instanceof Failure && error.type === 'InvalidInput');
-      assert.match(error.message, /concurrency/);
-      return true;
-    });
-    await installation.release('2024-04-01');
-    assert.deepEqual(await first.result(), await second.result());
-    assert.equal((await fills())[0]?.n, (before?.n ?? 0) + 5);
-
-    const missing = await (await client.backfill({ ...range, to: '2024-04-07', only: ['missing'] })).result();
-    assert.deepEqual([missing.total, missing.filled], [2, 2]);
-    assert.deepEqual(
-      await database.sql(
-        `SELECT key, count(*)::int AS n FROM repave.fill WHERE key >= '2024-04' GROUP BY 1 HAVING count(*) > 1`,
-      ),
-      [],
-    );
-  });
-
-  const fills = () => installation.database.sql<{ n: number }>('SELECT count(*)::int AS n FROM repave.fill');
 });

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { Installation } from '../chaos/installation.js';
+import { until } from '../chaos/until.js';
+import { temporal } from './temporal-cli.js';
+
+const PIPELINE = `-- repave
+-- target: target
+-- partition: { column: day, by: day }
+SELECT :date AS day, number FROM held(:key) CROSS JOIN generate_series(1, 10) AS number
+`;
+const TABLES = 'CREATE TABLE target (day date NOT NULL, number int NOT NULL);';
+
+describe('a fill that is reset in the middle of SQL', function () {
+  this.timeout(180_000);
+  const name = 'reset';
+  let installation: Installation;
+
+  before(async () => {
+    installation = await Installation.open({ pipelines: { [`${name}.sql`]: PIPELINE }, tables: TABLES });
+    await installation.startWorker();
+  });
+  after(() => installation.close());
+
+  it('is filled once', async () => {
+    const key = '2024-03-01';
+    await installation.hold();
+    const handle = await installation.client.partition({ pipeline: name, key });
+    const [first] = await installation.heldFills();
+    const { raw } = await installation.temporal.workflow.getHandle(handle.id).describe();
+    const activity = raw.pendingActivities?.[0]?.activityId ?? '';
+    const words = ['activity', 'reset', '--workflow-id', handle.id, '--activity-id', activity];
+    const reset = await temporal(installation.namespace, ...words);
+    assert.equal(reset.code, 0, reset.stderr);
+    const again = await until('the attempt that begins anew', async () =>
+      (await installation.heldFills()).find(({ fence }) => fence > (first?.fence ?? 0)),
+    );
+    assert.notEqual(again.pid, first?.pid);
+    await installation.release();
+    assert.equal((await handle.result()).rows, 10);
+    assert.deepEqual(
+      await installation.database.sql(
+        `SELECT f.fence = ${again.fence} AS newest, (SELECT count(*)::int FROM target) AS rows FROM repave.fill f`,
+      ),
+      [{ newest: true, rows: 10 }],
+    );
+    assert.deepEqual(await installation.leftBehind(), []);
+  });
+});
