@@ -138,7 +138,7 @@ async function replaceLocked(
   request.onStep?.('delete', 0);
   const deleted =
     (await session.query(`DELETE FROM ${table} WHERE ${inWindow.condition}`, inWindow.values)).rowCount ?? 0;
-  await refuseKeptRows(session, inWindow, target);
+  await refuseKeptRows(session, inWindow, request, target);
 
   request.onStep?.('insert', 0);
   let inserted: number;
@@ -176,10 +176,16 @@ async function replaceLocked(
 }
 
 /**
- * After the DELETE nothing may be left: a trigger may have kept rows, which the new ones would then double. In a
- * savepoint, which gives back the lock that this look takes on the target: `refuseSelfRead` must see the query's own.
+ * After the DELETE nothing may be left: a trigger may have kept rows, or another session written some, which the new ones
+ * would then double. In a savepoint, which gives back the lock that this look takes on the target: `refuseSelfRead` must
+ * see the query's own.
  */
-async function refuseKeptRows(session: Session, window: WindowCondition, target: Target): Promise<void> {
+async function refuseKeptRows(
+  session: Session,
+  window: WindowCondition,
+  { pipeline, window: { key } }: FillRequest,
+  target: Target,
+): Promise<void> {
   await session.query('SAVEPOINT repave_kept');
   const [row] = await session.rows<{ kept: boolean }>(
     `SELECT EXISTS (SELECT FROM ${window.table} WHERE ${window.condition}) AS kept`,
@@ -187,12 +193,17 @@ async function refuseKeptRows(session: Session, window: WindowCondition, target:
   );
   // Released as well, or all that follows would run in the savepoint's own transaction.
   await session.query('ROLLBACK TO SAVEPOINT repave_kept; RELEASE SAVEPOINT repave_kept');
-  if (row?.kept) {
+  if (!row?.kept) return;
+  if (target.hasTriggers) {
     throw new Failure(
       'SchemaMismatch',
       `A trigger of ${target.name} keeps rows that Repave deletes: the window is not empty after its DELETE. The old rows stand. Drop it, or let it pass Repave’s role.`,
     );
   }
+  throw new Failure(
+    'Conflict',
+    `Another session inserted rows into the window of ${pipeline.name} ${key} while it was filled. It is tried again; let only Repave write there.`,
+  );
 }
 
 async function copyRows(

@@ -70,6 +70,16 @@ describe('what the server answers a fill', () => {
       return retried('Conflict', '40001', fillFirst(FILL, { rewrite: repeatable, ...beforeDelete(change) }));
     });
 
+    it('no error, but rows that another session writes under the fill’s hands, after its DELETE', async () => {
+      const hooks: StatementHooks = {
+        before: ({ kind }) => (kind === 'kept' ? write() : undefined),
+      };
+      const write = async (): Promise<void> => void (await test.sql('INSERT INTO target VALUES ($1, 7)', [KEY]));
+      const failure = await fillFirst(FILL, hooks);
+      assert.deepEqual([failure?.type, failure?.final], ['Conflict', false]);
+      assert.deepEqual(await test.sql('SELECT n FROM target ORDER BY n'), [{ n: 0 }, { n: 7 }]);
+    });
+
     it('40P01, a deadlock', () =>
       withClient(test.ownerUrl, async (owner) => {
         await owner.query('BEGIN');

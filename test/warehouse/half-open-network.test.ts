@@ -13,7 +13,7 @@ import { Proxy } from '../support/proxy.js';
 import { withClient } from '../support/template.js';
 
 /** Milliseconds between two looks at a backend: short, so that the test is. */
-const WATCH_EVERY_MS = 100;
+const WATCH_EVERY_MS = 250;
 /** So seldom that nothing but the cancel can end what stands still. */
 const NEVER_MS = 3_600_000;
 
@@ -115,6 +115,31 @@ describe('a network that drops packets', () => {
     }
   });
 
+  for (const request of ['BEGIN', 'SELECT pg_catalog.pg_advisory_xact_lock', 'CREATE TABLE']) {
+    it(`ends a migration whose connection stands still at ${request}, and the next one migrates`, async () => {
+      const empty = await createTestDatabase({ ledger: false });
+      const proxy = await Proxy.before(empty.ownerUrl);
+      try {
+        const database = await openDatabase(proxy.url(empty.ownerUrl), { fills: 1, watchEveryMs: WATCH_EVERY_MS });
+        try {
+          proxy.restart({ onMessage: ({ sql }) => (sql.startsWith(request) ? 'freeze' : 'pass') });
+          await within('the migration', failsAs(migrate(database), 'DatabaseUnavailable'));
+        } finally {
+          await proxy.close();
+          await database.close();
+        }
+        const direct = await openDatabase(empty.ownerUrl, { fills: 1 });
+        try {
+          assert.ok((await within('the next migration', migrate(direct))).length > 0);
+        } finally {
+          await direct.close();
+        }
+      } finally {
+        await empty.drop();
+      }
+    });
+  }
+
   it('is found out by keepalive, which every connection asks for', async () => {
     const asked: unknown[][] = [];
     const setKeepAlive = Reflect.get(Socket.prototype, 'setKeepAlive') as (...args: unknown[]) => Socket;
@@ -136,13 +161,13 @@ describe('a network that drops packets', () => {
 
   describe('is not suspected where the server only takes its time:', () => {
     it('a query of many looks', async () => {
-      const slow = sqlPipeline('SELECT :date AS day, 1 AS n FROM pg_sleep(2)', { name: 'slow' });
+      const slow = sqlPipeline('SELECT :date AS day, 1 AS n FROM pg_sleep(3)', { name: 'slow' });
       await withDirect((database) => fill(database, fillRequest(slow)));
       assert.equal((await fills(test, 'slow')).length, 1);
     });
 
     it('a wait of many looks for the window’s lock', async () => {
-      const holder = sqlPipeline('SELECT :date AS day, 1 AS n FROM pg_sleep(2)', { name: 'slow' });
+      const holder = sqlPipeline('SELECT :date AS day, 1 AS n FROM pg_sleep(3)', { name: 'slow' });
       await withDirect(async (database) => {
         const first = randomUUID();
         const filling = fill(database, fillRequest(holder, { run: first, key: '2024-03-01' }));
@@ -156,13 +181,13 @@ describe('a network that drops packets', () => {
     it('a migration that waits for another, for as many looks as it takes', async () => {
       const empty = await createTestDatabase({ ledger: false });
       try {
-        const database = await openDatabase(empty.ownerUrl, { fills: 1, watchEveryMs: 50 });
+        const database = await openDatabase(empty.ownerUrl, { fills: 1, watchEveryMs: WATCH_EVERY_MS });
         try {
           await withClient(empty.ownerUrl, async (other) => {
             await other.query('BEGIN');
             await other.query('SELECT pg_advisory_xact_lock($1::int8)', [REGISTRY_LOCK]);
             const migrating = migrate(database);
-            await Promise.race([delay(1_500), migrating]);
+            await Promise.race([delay(3_000), migrating]);
             await other.query('COMMIT');
             assert.ok((await within('the migration', migrating)).length > 0);
           });

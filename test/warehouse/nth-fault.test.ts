@@ -19,6 +19,7 @@ import {
 } from '../support/fill.js';
 import { type Fate, type Message, Proxy, type ProxyRules } from '../support/proxy.js';
 import { fillWithRetries } from '../support/retry.js';
+import { type StatementHooks, withStatements } from '../support/statements.js';
 
 /** Connections of the pool. */
 const FILLS = 2;
@@ -76,6 +77,21 @@ describe('the n-th fault, n = 1, 2, 3, … until a fill passes untouched', () =>
       it('the backend ended after answer n, between two statements', () => untilUntouched(pipeline, endedAfterAnswer));
     });
   }
+
+  it('shows an emptied window where each statement of the fill commits by itself', async () => {
+    const [pipeline] = PIPELINES as [Pipeline];
+    const alone: StatementHooks['rewrite'] = ({ kind, text }) =>
+      kind === 'begin' || /^(SAVEPOINT|ROLLBACK TO)/.test(text) ? { text: 'SELECT 1', values: [] } : undefined;
+    await assert.rejects(
+      withStatements({ rewrite: alone }, () =>
+        untilUntouched(
+          pipeline,
+          atMessage(() => true, 'cut'),
+        ),
+      ),
+      (error) => error instanceof assert.AssertionError && error.expected === 'old' && error.actual === null,
+    );
+  });
 
   it('the connection cut before message n of those that open it', async () => {
     const [pipeline] = PIPELINES as [Pipeline];
