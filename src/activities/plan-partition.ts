@@ -2,10 +2,9 @@ import { Context } from '@temporalio/activity';
 import { WorkflowNotFoundError } from '@temporalio/common';
 import { partitionWorkflowId } from '../contract.js';
 import { Failure } from '../failure.js';
+import { judgePartition } from '../plan/judge-partition.js';
 import { parsePartitionInput } from '../plan/parse-input.js';
-import { resolvePlan } from '../plan/resolve-plan.js';
 import { ledgerId } from '../warehouse/ledger.js';
-import { partitionRows } from '../warehouse/partitions.js';
 import type { ActivityDeps } from './activity-deps.js';
 import { answering } from './answering.js';
 import type { PlannedPartition, PlanPartitionRequest } from './messages.js';
@@ -20,16 +19,11 @@ export function planPartition(deps: ActivityDeps): (request: PlanPartitionReques
   return answering('attempts', async ({ arguments: [raw, ...extra], id }) => {
     const input = parsePartitionInput(raw, extra);
     const pipeline = requestedPipeline(deps, input.pipeline);
-    const planned = await deps.withDatabase(pipeline, async (database): Promise<PlannedPartition> => {
-      const policy = fillPolicy(pipeline, await ledgerId(database));
-      // The same judgement of a key as a backfill's: unfinished, in the future, before the start.
-      const asBackfill = { pipeline: pipeline.name, keys: [input.key], includeUnfinished: input.includeUnfinished };
-      await resolvePlan(asBackfill, pipeline, {
-        now: new Date(),
-        rows: (from, to) => partitionRows(database, pipeline.name, from, to),
-      });
-      return { pipeline: pipeline.name, key: input.key, policy };
-    });
+    judgePartition(input, pipeline, new Date());
+    const policy = await deps.withDatabase(pipeline, async (database) =>
+      fillPolicy(pipeline, await ledgerId(database)),
+    );
+    const planned: PlannedPartition = { pipeline: pipeline.name, key: input.key, policy };
     const other = partitionWorkflowId(pipeline.name, input.key);
     const onBusy = input.onBusy ?? 'wait';
     // Waiting needs no look: the window's lock does it.
