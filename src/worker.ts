@@ -9,17 +9,16 @@ import { loadSettings } from './settings.js';
 import { createLog, type Log } from './telemetry/log.js';
 import { isUnreachable } from './worker/first-connection.js';
 import { runWorker } from './worker/run-worker.js';
+import { handleStrayErrors } from './worker/stray-errors.js';
 
 export { READY, runWorker } from './worker/run-worker.js';
+export { handleStrayErrors } from './worker/stray-errors.js';
 
 const EXIT = { wrong: 2, unreachable: 3, defect: 70, interrupted: 130 } as const;
 
 async function main(): Promise<void> {
   const log = createLog(process.env.REPAVE_LOG_LEVEL || 'info');
-  process.on('unhandledRejection', (error) => {
-    log.fatal({ error }, 'Something failed that nothing waited for: this is a defect of Repave');
-    process.exit(EXIT.defect);
-  });
+  handleStrayErrors(log);
   const stopping = new AbortController();
   for (const name of ['SIGTERM', 'SIGINT'] as const) {
     process.on(name, () => {

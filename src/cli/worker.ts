@@ -17,8 +17,9 @@ export function registerWorker(program: Command): void {
 
 async function worker({ settings }: Context, _given: readonly unknown[], _options: CommonOptions): Promise<ExitCode> {
   // Loaded here alone: the worker brings in the Temporal SDK's native part, which no other command needs.
-  const { runWorker } = await import('../worker.js');
+  const { handleStrayErrors, runWorker } = await import('../worker.js');
   const log = createLog(settings.env.REPAVE_LOG_LEVEL || 'info');
+  handleStrayErrors(log);
   const stop = new AbortController();
   const onSignal = (signal: NodeJS.Signals): void => {
     if (stop.signal.aborted) process.exit(EXIT.interrupted);

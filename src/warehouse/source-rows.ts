@@ -4,6 +4,7 @@ import { refuseMismatch } from './columns.js';
 import { copyLine } from './copy-text.js';
 import { errorClass } from './errors.js';
 import type { FillRequest } from './fill-request.js';
+import { SourceBeingRead } from './source-being-read.js';
 import { Spool } from './spool.js';
 import type { Target, TargetColumn } from './target.js';
 
@@ -47,6 +48,8 @@ export async function spoolRows(
     source?.abandon();
     await spool.close();
     throw error;
+  } finally {
+    source?.end();
   }
 }
 
@@ -75,6 +78,8 @@ interface RowReader {
   next(): Promise<Row | undefined>;
   /** Tells the source that nobody reads on, without waiting for it. */
   abandon(): void;
+  /** From here on no error of the source's code fails the fill. */
+  end(): void;
 }
 
 function openSource(pipeline: TypeScriptPipeline, request: FillRequest, signal: AbortSignal): RowReader {
@@ -83,11 +88,19 @@ function openSource(pipeline: TypeScriptPipeline, request: FillRequest, signal: 
   let interrupt: ((reason: Error) => void) | undefined;
   signal.addEventListener('abort', () => interrupt?.(signal.reason as Error), { once: true });
   let iterator: AsyncIterator<Row> | Iterator<Row>;
+  let stray: Failure | undefined;
+  const reading = new SourceBeingRead((error) => {
+    stray ??= strayFailure(pipeline.name, key, error);
+    interrupt?.(stray);
+  });
   const failed = (error: unknown): Failure => sourceFailure(pipeline.name, key, error);
   try {
-    const rows = pipeline.rows({ key, window: { start, end, date, endDate }, signal });
-    iterator = Symbol.asyncIterator in rows ? rows[Symbol.asyncIterator]() : rows[Symbol.iterator]();
+    iterator = reading.run(() => {
+      const rows = pipeline.rows({ key, window: { start, end, date, endDate }, signal });
+      return Symbol.asyncIterator in rows ? rows[Symbol.asyncIterator]() : rows[Symbol.iterator]();
+    });
   } catch (error) {
+    reading.end();
     throw failed(error);
   }
   return {
@@ -96,10 +109,11 @@ function openSource(pipeline: TypeScriptPipeline, request: FillRequest, signal: 
       const step = await new Promise<IteratorResult<Row>>((resolve, reject) => {
         interrupt = reject;
         // An async function, so that a source that throws at once rejects like one that throws later.
-        (async () => iterator.next())().then(resolve, (error: unknown) => {
+        reading.run(async () => iterator.next()).then(resolve, (error: unknown) => {
           reject(signal.aborted ? (signal.reason as Error) : failed(error));
         });
       });
+      if (stray) throw stray;
       if (step.done) return undefined;
       if (typeof step.value !== 'object' || step.value === null || Array.isArray(step.value)) {
         throw new Failure(
@@ -110,21 +124,34 @@ function openSource(pipeline: TypeScriptPipeline, request: FillRequest, signal: 
       return step.value;
     },
     abandon() {
-      void (async () => iterator.return?.())().catch(() => undefined);
+      void reading.run(async () => iterator.return?.()).catch(() => undefined);
     },
+    end: () => reading.end(),
   };
 }
 
-/** Names the class and the code of what the source threw. Its message only where the source vouches for it by `SourceError`: any other may hold rows. */
 function sourceFailure(pipeline: string, key: string, error: unknown): Failure {
   if (error instanceof Failure) return error;
+  return new Failure(
+    'SourceFailed',
+    `rows() of ${pipeline} threw ${thrown(error)} for ${key}. The old rows stand. Throw SourceError to have its message shown here.`,
+  );
+}
+
+function strayFailure(pipeline: string, key: string, error: unknown): Failure {
+  return new Failure(
+    'SourceFailed',
+    `The code of ${pipeline} threw ${thrown(error)}, an error outside what rows() awaits, for ${key}. The old rows stand. ` +
+      'Await every promise, and catch what callbacks, such as those of timers and events, may throw.',
+  );
+}
+
+/** The class and the code of what the source threw. Its message only where the source vouches for it by `SourceError`: any other may hold rows. */
+function thrown(error: unknown): string {
   const name = error instanceof Error ? errorClass(error) : typeof error;
   const message = error instanceof Error && error.name === 'SourceError' ? `: ${error.message}` : '';
   const code = codeOf(error) ?? codeOf(error instanceof Error ? error.cause : undefined);
-  return new Failure(
-    'SourceFailed',
-    `rows() of ${pipeline} threw ${name}${code ? ` (${code})` : ''}${message} for ${key}. The old rows stand. Throw SourceError to have its message shown here.`,
-  );
+  return `${name}${code ? ` (${code})` : ''}${message}`;
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -45,12 +45,20 @@ export interface Bed {
 }
 
 export async function makeBed(
-  options: { readonly pipeline?: string; readonly files?: Readonly<Record<string, string>> } = {},
+  options: {
+    readonly pipeline?: string;
+    /** Of the pipeline's file. Default `sql`. */
+    readonly extension?: 'sql' | 'ts';
+    readonly files?: Readonly<Record<string, string>>;
+  } = {},
 ): Promise<Bed> {
   const database = await createTestDatabase();
   await database.sql(TABLES);
   const pipeline = `daily_${randomBytes(6).toString('hex')}`;
-  const project = await createProject({ [`${pipeline}.sql`]: options.pipeline ?? DAILY, ...options.files });
+  const project = await createProject({
+    [`${pipeline}.${options.extension ?? 'sql'}`]: options.pipeline ?? DAILY,
+    ...options.files,
+  });
   const taskQueue = uniqueQueue();
   const client = await connectRepave({ address: (await testTemporal()).address, taskQueue });
   const workers: WorkerProcess[] = [];
