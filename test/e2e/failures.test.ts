@@ -40,6 +40,7 @@ const PIPELINES = {
 -- target: flaky
 -- partition: { column: day, by: day }
 -- concurrency: 10
+-- retry: { attempts: 1 }
 SELECT :date AS day FROM strike(:key)
 `,
   'thrown.ts': `

@@ -180,14 +180,9 @@ function file(name: string, { header = '', query, rows }: Case): [string, string
   ];
 }
 
-/** A history as text, its payloads decoded. */
+/** A history as text, its payloads decoded: as JSON they are base64. */
 function readable(value: unknown): string {
-  return JSON.stringify(value, (_, field: unknown) => {
-    if (field instanceof Uint8Array) return Buffer.from(field).toString('utf8');
-    // A Buffer has been through its own toJSON by now.
-    if (typeof field === 'object' && field !== null && 'type' in field && field.type === 'Buffer' && 'data' in field) {
-      return Buffer.from(field.data as number[]).toString('utf8');
-    }
-    return field;
-  });
+  return JSON.stringify(value, (name, field: unknown) =>
+    name === 'data' && typeof field === 'string' ? Buffer.from(field, 'base64').toString('utf8') : field,
+  );
 }
