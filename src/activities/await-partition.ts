@@ -18,7 +18,7 @@ export function awaitPartition(deps: ActivityDeps): (request: AwaitPartitionRequ
   return answering('attempts', async ({ pipeline: name, ledger, key, id, only, fingerprint }) => {
     await ended(id);
     if (!only) return { wanted: true };
-    const pipeline = plannedPipeline(deps, name);
+    const pipeline = await plannedPipeline(deps, name);
     const rows = await withPlannedDatabase(deps, pipeline, ledger, (database) =>
       partitionRows(database, name, key, key),
     );

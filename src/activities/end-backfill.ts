@@ -8,7 +8,7 @@ import { plannedPipeline } from './served-pipeline.js';
 /** Says in the ledger how a backfill ended. Twice is once. */
 export function endBackfill(deps: ActivityDeps): (request: EndBackfillRequest) => Promise<void> {
   return answering('attempts', async ({ pipeline: name, ledger, ...ending }) => {
-    const pipeline = plannedPipeline(deps, name);
+    const pipeline = await plannedPipeline(deps, name);
     await withPlannedDatabase(deps, pipeline, ledger, (database) => endBackfillIn(database, ending));
   });
 }

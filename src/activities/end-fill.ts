@@ -13,7 +13,7 @@ import { plannedPipeline } from './served-pipeline.js';
  */
 export function endFill(deps: ActivityDeps): (request: EndFillRequest) => Promise<PartitionResult | undefined> {
   return answering('attempts', async ({ pipeline: name, ledger, key, run }) => {
-    const pipeline = plannedPipeline(deps, name);
+    const pipeline = await plannedPipeline(deps, name);
     const committed = await withPlannedDatabase(deps, pipeline, ledger, (database) =>
       endFillIn(database, { pipeline: name, key, run }),
     );

@@ -19,7 +19,7 @@ export function fillPartition(deps: ActivityDeps): (request: FillPartitionReques
     const { info, cancellationSignal: signal } = Context.current();
     if (!info.workflowExecution)
       throw new Failure('InvalidInput', 'fillPartition belongs to the workflow partition: start that.');
-    const pipeline = plannedPipeline(deps, name, policy.fingerprint);
+    const pipeline = await plannedPipeline(deps, name, policy.fingerprint);
     const request: FillRequest = {
       pipeline,
       window: windowOf(pipeline.partition, key),

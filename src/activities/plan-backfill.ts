@@ -27,7 +27,7 @@ export function planBackfill(deps: ActivityDeps): (request: PlanBackfillRequest)
     const run = workflowExecution.runId;
     const [raw, ...extra] = request.arguments;
     const input = parseBackfillInput(raw, isContinuation(extra[0]) ? extra.slice(1) : extra);
-    const pipeline = requestedPipeline(deps, input.pipeline);
+    const pipeline = await requestedPipeline(deps, input.pipeline);
     return deps.withDatabase(pipeline, async (database) => {
       const { settings, keys } = await resolved(database, pipeline, input, new Date(request.asOf));
       if (input.dryRun)

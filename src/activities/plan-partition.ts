@@ -18,7 +18,7 @@ import { requestedPipeline } from './served-pipeline.js';
 export function planPartition(deps: ActivityDeps): (request: PlanPartitionRequest) => Promise<PlannedPartition> {
   return answering('attempts', async ({ arguments: [raw, ...extra], id }) => {
     const input = parsePartitionInput(raw, extra);
-    const pipeline = requestedPipeline(deps, input.pipeline);
+    const pipeline = await requestedPipeline(deps, input.pipeline);
     judgePartition(input, pipeline, new Date());
     const policy = await deps.withDatabase(pipeline, async (database) =>
       fillPolicy(pipeline, await ledgerId(database)),

@@ -12,7 +12,7 @@ export function recordFailure(
   deps: ActivityDeps,
 ): (request: RecordFailureRequest) => Promise<PartitionResult | undefined> {
   return answering('attempts', async ({ pipeline: name, ledger, key, ...failure }) => {
-    const pipeline = plannedPipeline(deps, name);
+    const pipeline = await plannedPipeline(deps, name);
     const committed = await withPlannedDatabase(deps, pipeline, ledger, (database) =>
       recordFailureIn(database, { pipeline: name, key, ...failure }),
     );

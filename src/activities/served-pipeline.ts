@@ -5,9 +5,12 @@ import type { ActivityDeps } from './activity-deps.js';
 /** Milliseconds until a worker that has the pipeline may have come up in a rolling deploy. */
 const OUTDATED_RETRY_MS = 10_000;
 
-/** The pipeline a request names. Throws `UnknownPipeline`, or `InvalidPipeline` with the reason. */
-export function requestedPipeline({ pipelines, broken }: ActivityDeps, name: string): Pipeline {
-  const pipeline = pipelines.get(name);
+/** The pipeline a request names. Throws `UnknownPipeline`, or with the reason why it is not served: `InvalidPipeline`, say. */
+export async function requestedPipeline(
+  { pipelines, broken, registerAgain }: ActivityDeps,
+  name: string,
+): Promise<Pipeline> {
+  const pipeline = pipelines.get(name) ?? (await registerAgain(name));
   if (pipeline) return pipeline;
   const reason = broken.get(name);
   if (reason) throw reason;
@@ -23,8 +26,12 @@ export function requestedPipeline({ pipelines, broken }: ActivityDeps, name: str
  * The pipeline of a run that was planned, perhaps by another worker. One that this worker has not (yet), or has in another
  * version, is `WorkerOutdated`: never final, since the plan proves that it is somewhere.
  */
-export function plannedPipeline({ pipelines }: ActivityDeps, name: string, fingerprint?: string): Pipeline {
-  const pipeline = pipelines.get(name);
+export async function plannedPipeline(
+  { pipelines, registerAgain }: ActivityDeps,
+  name: string,
+  fingerprint?: string,
+): Promise<Pipeline> {
+  const pipeline = pipelines.get(name) ?? (await registeredNow(registerAgain(name)));
   if (!pipeline) throw outdated(`This worker has no pipeline ${JSON.stringify(name)} that it can serve`);
   if (fingerprint !== undefined && pipeline.fingerprint !== fingerprint) {
     throw outdated(
@@ -32,6 +39,16 @@ export function plannedPipeline({ pipelines }: ActivityDeps, name: string, finge
     );
   }
   return pipeline;
+}
+
+/** What still stands in this worker's way need not stand in another's. */
+async function registeredNow(registering: Promise<Pipeline | undefined>): Promise<Pipeline | undefined> {
+  try {
+    return await registering;
+  } catch (error) {
+    if (error instanceof Failure && error.final) return undefined;
+    throw error;
+  }
 }
 
 function outdated(what: string): Failure {

@@ -109,9 +109,11 @@ function openSource(pipeline: TypeScriptPipeline, request: FillRequest, signal: 
       const step = await new Promise<IteratorResult<Row>>((resolve, reject) => {
         interrupt = reject;
         // An async function, so that a source that throws at once rejects like one that throws later.
-        reading.run(async () => iterator.next()).then(resolve, (error: unknown) => {
-          reject(signal.aborted ? (signal.reason as Error) : failed(error));
-        });
+        reading
+          .run(async () => iterator.next())
+          .then(resolve, (error: unknown) => {
+            reject(signal.aborted ? (signal.reason as Error) : failed(error));
+          });
       });
       if (stray) throw stray;
       if (step.done) return undefined;

@@ -2,14 +2,16 @@ import { NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporal
 import { createControlActivities, createFillActivities } from '../activities/create-activities.js';
 import type { ActivityDeps } from '../activities/activity-deps.js';
 import { controlQueue } from '../contract.js';
+import type { Pipeline } from '../pipeline/pipeline.js';
 import { databaseUrl, type Settings } from '../settings.js';
 import { createLog, temporalLogger, type Log } from '../telemetry/log.js';
 import { temporalUnreachable } from '../temporal/server-unreachable.js';
 import { temporalServer, type TemporalServer } from '../temporal/temporal-server.js';
+import { registerPipeline } from '../warehouse/ledger.js';
 import { checkLedger } from './check-ledger.js';
 import { Databases } from './databases.js';
 import { firstConnection, isUnreachable } from './first-connection.js';
-import { readPipelines, registerServed, type ServedPipelines } from './served-pipelines.js';
+import { readPipelines, registerAgain, registerServed, type ServedPipelines } from './served-pipelines.js';
 import { workflowCode } from './workflow-code.js';
 
 /** Activities that plan, wait and record, at once in one worker. They hold a connection for a statement, if at all. */
@@ -48,7 +50,11 @@ async function serve(settings: Settings, signal: AbortSignal, log: Log): Promise
     installRuntime(log);
     const connection = await firstConnection(() => connect(server), { waitMs: settings.connectWaitMs, signal, log });
     try {
-      const deps: ActivityDeps = { ...served, withDatabase: (pipeline, use) => databases.with(pipeline, use) };
+      const deps: ActivityDeps = {
+        ...served,
+        withDatabase: (pipeline, use) => databases.with(pipeline, use),
+        registerAgain: (name) => registerAgain(served, name, (pipeline) => register(databases, pipeline), log),
+      };
       const workers = await createWorkers(settings, connection, server, deps);
       const { taskQueue, fills } = settings;
       const pipelines = [...served.pipelines.keys()].sort();
@@ -93,6 +99,10 @@ async function openDatabases(
   for (const error of failed) {
     log.error({ error }, 'A database cannot be reached; its pipelines wait, the others go on');
   }
+}
+
+async function register(databases: Databases, pipeline: Pipeline): Promise<void> {
+  await databases.with(pipeline, (database) => registerPipeline(database, pipeline));
 }
 
 async function connect({ connectionOptions, address }: TemporalServer): Promise<NativeConnection> {

@@ -11,6 +11,8 @@ import { registerPipeline } from '../warehouse/ledger.js';
 export interface ServedPipelines {
   readonly pipelines: Map<string, Pipeline>;
   readonly broken: Map<string, Failure>;
+  /** Of the broken ones those whose files are right, but which their database's ledger did not take. */
+  readonly unregistered: Map<string, Pipeline>;
 }
 
 /**
@@ -19,7 +21,7 @@ export interface ServedPipelines {
  */
 export async function readPipelines(settings: Settings, log: Log): Promise<ServedPipelines> {
   const { pipelines, broken } = await loadPipelines(join(settings.project, 'pipelines'));
-  const served: ServedPipelines = { pipelines: new Map(pipelines), broken: new Map() };
+  const served: ServedPipelines = { pipelines: new Map(pipelines), broken: new Map(), unregistered: new Map() };
   for (const [name, reason] of broken) refuse(served, name, reason, log);
   let missing: Failure | undefined;
   for (const pipeline of pipelines.values()) {
@@ -50,8 +52,29 @@ export async function registerServed(
     } catch (error) {
       if (!(error instanceof Failure) || !error.final) throw error;
       refuse(served, pipeline.name, error, log);
+      served.unregistered.set(pipeline.name, pipeline);
     }
   }
+}
+
+/**
+ * Tries again to name in its ledger a pipeline that could not be before, perhaps for want of its target, and serves it from
+ * then on. Undefined where the name is no such pipeline's. Throws what stands in the way now.
+ */
+export async function registerAgain(
+  served: ServedPipelines,
+  name: string,
+  register: (pipeline: Pipeline) => Promise<void>,
+  log: Log,
+): Promise<Pipeline | undefined> {
+  const pipeline = served.unregistered.get(name);
+  if (!pipeline) return undefined;
+  await register(pipeline);
+  served.unregistered.delete(name);
+  served.broken.delete(name);
+  served.pipelines.set(name, pipeline);
+  log.info({ pipeline: name }, `Pipeline ${name} is served now`);
+  return pipeline;
 }
 
 function refuse(served: ServedPipelines, name: string, reason: Failure, log: Log): void {

@@ -153,3 +153,26 @@ describe('a worker that starts', () => {
     }
   });
 });
+
+describe('a pipeline whose target is not there when the worker starts', () => {
+  let bed: Bed;
+
+  before(async () => {
+    bed = await makeBed();
+    await bed.database.sql('DROP TABLE daily');
+  });
+  after(() => bed.close());
+
+  it('is served by the same worker once it is', async () => {
+    const worker = await bed.worker();
+    assert.match(worker.log(), /is not served: .*daily/);
+    const range = { pipeline: bed.pipeline, from: '2024-01-01', to: '2024-01-02' };
+    const early = await bed.client.backfill(range);
+    await assert.rejects(early.result(), { message: /daily/ });
+    await bed.database.sql('CREATE TABLE daily (day date NOT NULL, n bigint NOT NULL)');
+    const late = await bed.client.backfill(range);
+    assert.equal((await late.result()).filled, 2);
+    const [first] = await bed.database.sql('SELECT name FROM repave.pipeline');
+    assert.deepEqual(first, { name: bed.pipeline });
+  });
+});
