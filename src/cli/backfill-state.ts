@@ -35,12 +35,24 @@ async function viewBackfill(row: BackfillRow, repave: RepaveClient | undefined):
   return { ...row, state, progress };
 }
 
+/** How a run has ended that the ledger still has open, in Temporal's words. */
+const ENDED_AS: Readonly<Record<string, BackfillState>> = {
+  COMPLETED: 'done',
+  CANCELLED: 'cancelled',
+  FAILED: 'failed',
+  TERMINATED: 'terminated',
+  TIMED_OUT: 'terminated',
+};
+
 async function stateInTemporal({ id, run }: BackfillRow, repave: RepaveClient): Promise<BackfillState> {
   try {
-    const { status, raw } = await repave.temporal.workflow.getHandle(id).describe();
-    const { firstRunId } = raw.workflowExecutionInfo ?? {};
-    if (status.name === 'RUNNING') return firstRunId === run || !firstRunId ? 'running' : 'terminated';
-    return status.name === 'CANCELLED' ? 'cancelled' : 'terminated';
+    const newest = await repave.temporal.workflow.getHandle(id).describe();
+    const { firstRunId } = newest.raw.workflowExecutionInfo ?? {};
+    const own = !firstRunId || firstRunId === run;
+    if (own && newest.status.name === 'RUNNING') return 'running';
+    // The id has run again since: what is asked is how its earlier run ended.
+    const { status } = own ? newest : await repave.temporal.workflow.getHandle(id, run).describe();
+    return ENDED_AS[status.name] ?? 'unknown';
   } catch {
     return 'unknown';
   }

@@ -1,11 +1,13 @@
 import { type Command, Option } from 'commander';
 import type { BackfillHandle, RepaveClient } from '../client.js';
 import { MAX_CONCURRENCY, ON_BUSY } from '../contract.js';
+import { Failure } from '../failure.js';
 import { parseBackfillInput } from '../plan/parse-input.js';
 import { addCommand, type CommonOptions, type Context, runs, withTemporal } from './command.js';
 import { EXIT, type ExitCode } from './exit.js';
 import { follow } from './follow.js';
 import { wholeNumber } from './keys.js';
+import { otherVersionOf } from './other-version.js';
 import { showPlan } from './plan.js';
 import type { Output } from './output.js';
 import { selection, type SelectionOptions, withSelection } from './selection.js';
@@ -59,17 +61,27 @@ async function backfill(
   const input = parseBackfillInput({ pipeline, ...selection(keys, options), ...Object.fromEntries(policy) }, []);
   if (options.dryRun) return showPlan(context, input);
 
+  if (options.id?.trim() === '') throw new Failure('InvalidInput', '--id is empty: expected a workflow id, or none.');
+
   return withClient(settings, async (repave) => {
+    const other = await otherVersionOf(settings, pipeline);
+    const notes = other === undefined ? [] : [other];
+    for (const note of notes) output.say(note);
     const handle = await repave.backfill(input, options.id === undefined ? {} : { id: options.id });
     output.say(`${handle.joined ? 'Joined' : 'Started'} ${handle.id}`);
-    return options.detach ? leave(output, repave, handle) : follow(output, repave, handle);
+    return options.detach ? leave(output, repave, handle, notes) : follow(output, repave, handle, { notes });
   });
 }
 
-async function leave(output: Output, repave: RepaveClient, { id, runId, joined }: BackfillHandle): Promise<ExitCode> {
+async function leave(
+  output: Output,
+  repave: RepaveClient,
+  { id, runId, joined }: BackfillHandle,
+  notes: readonly string[],
+): Promise<ExitCode> {
   const said = await noWorker(repave);
   if (said !== undefined) output.say(said);
-  output.document({ id, runId, joined });
+  output.document({ id, runId, joined, notes });
   output.result(id);
   output.say(`Come back to it with \`repave watch ${id}\`.`);
   return EXIT.done;

@@ -1,7 +1,12 @@
 import type { Command } from 'commander';
+import type { RepaveClient } from '../client.js';
+import { WORKFLOW_TYPES } from '../contract.js';
+import { Failure } from '../failure.js';
 import { addCommand, type CommonOptions, type Context, runs, withTemporal } from './command.js';
 import { EXIT, type ExitCode, exitCodeOf } from './exit.js';
-import { withClient } from './temporal-client.js';
+import { isBackfillFailed } from './follow.js';
+import type { Output } from './output.js';
+import { sayIfNoWorker, withClient } from './temporal-client.js';
 
 interface CancelOptions extends CommonOptions {
   readonly detach?: boolean;
@@ -23,14 +28,15 @@ async function cancel(
   options: CancelOptions,
 ): Promise<ExitCode> {
   return withClient(settings, async (repave) => {
+    const state = await stateOf(repave, id);
+    if (state !== 'RUNNING') return tellEnded(output, id, state);
     const handle = repave.handle(id);
     try {
       await handle.cancel();
     } catch (error) {
+      // It ended since it was described.
       if (!hasEnded(error)) throw error;
-      output.document({ id, ended: 'before' });
-      output.result(`${id} had ended before.`);
-      return EXIT.done;
+      return tellEnded(output, id, await stateOf(repave, id));
     }
     if (options.detach) {
       output.document({ id });
@@ -38,13 +44,17 @@ async function cancel(
       return EXIT.done;
     }
     output.say(`Asked ${id} to end; waiting for its fills to be rolled back.`);
-    const ended = await handle.result().then(
-      () => 'Completed',
-      (error: unknown) => {
-        if (error instanceof Error && error.name === 'BackfillFailed') return (error as Error & { type: string }).type;
-        throw error;
-      },
-    );
+    const stopLooking = sayIfNoWorker(output, repave);
+    const ended = await handle
+      .result()
+      .then(
+        () => 'Completed',
+        (error: unknown) => {
+          if (isBackfillFailed(error)) return error.type;
+          throw error;
+        },
+      )
+      .finally(stopLooking);
     output.document({ id, ended });
     if (ended === 'Cancelled') {
       output.result(`${id} is cancelled: what was filled stays filled, nothing of it runs.`);
@@ -53,6 +63,26 @@ async function cancel(
     output.result(`${id} has ended, but not by the cancel: ${ended}.`);
     return ended === 'Completed' ? EXIT.done : exitCodeOf(ended);
   });
+}
+
+/** The state of the id's newest run, in Temporal's word. Throws `InvalidInput` for a workflow that is none of Repave's. */
+async function stateOf(repave: RepaveClient, id: string): Promise<string> {
+  const { type, status } = await repave.temporal.workflow.getHandle(id).describe();
+  if (!Object.values<string>(WORKFLOW_TYPES).includes(type)) {
+    throw new Failure(
+      'InvalidInput',
+      `${id} is a workflow of type ${type}, none of Repave's: expected a backfill's or a partition's id. \`repave status\` lists them.`,
+    );
+  }
+  return status.name;
+}
+
+/** A cancel that comes too late has nothing to do. */
+function tellEnded(output: Output, id: string, state: string): ExitCode {
+  const ended = state.toLowerCase();
+  output.document({ id, ended: 'before', state: ended });
+  output.result(`${id} has ended as ${ended}: there is nothing to cancel.`);
+  return EXIT.done;
 }
 
 /** Temporal's words for a run that is there and over; one that never was has others. */

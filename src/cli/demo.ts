@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { BackfillFailed } from '../client.js';
 import type { DemoOutcome } from '../dev/demo.js';
 import { addCommand, type Context, runs } from './command.js';
 import { EXIT, type ExitCode } from './exit.js';
+import { isBackfillFailed } from './follow.js';
 import { counted, duration, number } from './format.js';
 import type { Output } from './output.js';
 import { progressView } from './progress-view.js';
@@ -52,7 +52,7 @@ async function demo({ settings, output }: Context): Promise<ExitCode> {
   } catch (error) {
     view.end();
     output.say('The demo failed. Nothing of it runs any more.');
-    if (error instanceof BackfillFailed) {
+    if (isBackfillFailed(error)) {
       output.say(`${error.type}: ${error.message}`);
       return EXIT.notWhole;
     }

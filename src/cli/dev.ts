@@ -1,6 +1,10 @@
 import type { Command } from 'commander';
 import type { DevUp } from '../dev/dev.js';
+import { Failure } from '../failure.js';
+import { loadPipelines } from '../pipeline/load.js';
+import type { Settings } from '../settings.js';
 import { addCommand, type CommonOptions, type Context, runs } from './command.js';
+import { pipelinesFolder } from './database.js';
 import { EXIT, type ExitCode } from './exit.js';
 import { number } from './format.js';
 import type { Output } from './output.js';
@@ -26,19 +30,20 @@ export function registerDev(program: Command): void {
 async function dev({ settings, output }: Context, _given: readonly unknown[], _options: DevOptions): Promise<ExitCode> {
   // Loaded here alone: no other command needs what starts servers.
   const { runDev } = await import('../dev/dev.js');
+  const pipeline = await pipelineToName(settings);
   const signal = await runDev({
     settings,
     say: (line) => output.say(output.errorColors.dim(line)),
     onUp: (up) => {
       output.document({ ...up });
-      output.result(summary(up, settings.project, output));
+      output.result(summary(up, settings.project, pipeline, output));
     },
   });
   output.say('Stopped.');
   return signal === 'SIGINT' ? EXIT.interrupted : EXIT.done;
 }
 
-function summary(up: DevUp, project: string, output: Output): string {
+function summary(up: DevUp, project: string, pipeline: string | undefined, output: Output): string {
   const { bold, cyan, dim } = output.colors;
   const row = (name: string, value: string, note = ''): string =>
     `  ${bold(name.padEnd(12))}${value}${note && dim(`  ${note}`)}`;
@@ -55,18 +60,35 @@ function summary(up: DevUp, project: string, output: Output): string {
       : [row('example', `${number(up.loaded)} purchases of CDNOW loaded into the table sales`)]),
     '',
     'In a second terminal:',
-    ...nextCommands(up.taskQueue).map((command) => `  ${cyan(command)}`),
+    ...nextCommands(up.taskQueue, pipeline).map((command) => `  ${cyan(command)}`),
     '',
+    'The worker has read the pipelines as they are now: after a change, stop this and start it again.',
     'Ctrl-C stops everything.',
   ];
   return lines.join('\n');
 }
 
-function nextCommands(taskQueue: string): string[] {
-  const input = JSON.stringify({ pipeline: 'sales_summary', from: '1997-01-01', to: '1997-01-31' });
+/** The pipeline that the next commands are shown with: the example's where it is there, else the first; undefined: none. */
+async function pipelineToName(settings: Settings): Promise<string | undefined> {
+  try {
+    const { pipelines, broken } = await loadPipelines(pipelinesFolder(settings));
+    return pipelines.has(EXAMPLE) ? EXAMPLE : [...pipelines.keys(), ...broken.keys()][0];
+  } catch (error) {
+    if (error instanceof Failure) return undefined;
+    throw error;
+  }
+}
+
+const EXAMPLE = 'sales_summary';
+
+/** What to do in a project once its servers are up: plan, start and look, or make a first pipeline. */
+export function nextCommands(taskQueue: string, pipeline: string | undefined): string[] {
+  if (pipeline === undefined) return ['npx repave init', 'npx repave check'];
+  const example = pipeline === EXAMPLE;
+  const input = JSON.stringify({ pipeline, ...(example ? { from: '1997-01-01', to: '1997-01-31' } : { last: 7 }) });
   return [
-    'npx repave plan sales_summary --from 1997-01-01 --to 1997-01-31',
-    `npx repave temporal workflow start --type backfill --task-queue ${taskQueue} --workflow-id january --input '${input}'`,
-    'npx repave status sales_summary',
+    `npx repave plan ${pipeline} ${example ? '--from 1997-01-01 --to 1997-01-31' : '--last 7'}`,
+    `npx repave temporal workflow start --type backfill --task-queue ${taskQueue} --workflow-id ${example ? 'january' : 'newest'} --input '${input}'`,
+    `npx repave status ${pipeline}`,
   ];
 }

@@ -70,16 +70,48 @@ export function tell(error: unknown): Told {
         message: `Temporal has no such namespace: ${error.message}`,
       };
     case 'ServiceError':
-      return { exitCode: EXIT.unreachable, type: 'TemporalUnavailable', message: serviceMessage(error) };
+      return serviceError(error);
     default:
-      return defect(error);
+      return setUpError(error) ?? defect(error);
   }
 }
 
-function serviceMessage(error: Error): string {
-  const { details } = (error.cause ?? {}) as { details?: unknown };
+/** What gRPC's codes call a request that no repetition helps: https://grpc.io/docs/guides/status-codes/. */
+const REFUSED: Readonly<Record<number, string>> = {
+  3: 'INVALID_ARGUMENT',
+  7: 'PERMISSION_DENIED',
+  16: 'UNAUTHENTICATED',
+};
+
+function serviceError(error: Error): Told {
+  const { details, code } = (error.cause ?? {}) as { details?: unknown; code?: unknown };
   const reason = typeof details === 'string' && details !== '' ? details : error.message;
-  return `Temporal did not answer as it should (${reason}). What was started goes on by itself.`;
+  const refused = typeof code === 'number' ? REFUSED[code] : undefined;
+  if (refused !== undefined) {
+    const message = `Temporal refused the request (${refused}): ${reason}`;
+    return { exitCode: EXIT.wrong, type: 'InvalidInput', message };
+  }
+  const message = `Temporal did not answer as it should (${reason}). What was started goes on by itself.`;
+  return { exitCode: EXIT.unreachable, type: 'TemporalUnavailable', message };
+}
+
+/** What the system's codes say of a folder or a disk that is not as it should be. */
+const SET_UP: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EPERM: 'not permitted',
+  EROFS: 'the file system is read-only',
+  ENOSPC: 'no space is left',
+  EDQUOT: 'the quota is used up',
+  ENOTDIR: 'a part of the path is no folder',
+  EISDIR: 'it is a folder',
+};
+
+function setUpError(error: NodeJS.ErrnoException): Told | undefined {
+  const reason = SET_UP[error.code ?? ''];
+  if (reason === undefined || error.syscall === undefined) return undefined;
+  const where = error.path === undefined ? 'a file' : error.path;
+  const message = `${where} cannot be used: ${reason} (${error.code}, ${error.syscall}). Mend that, or name another folder.`;
+  return { exitCode: EXIT.wrong, type: 'InvalidInput', message };
 }
 
 /** Told as a log would keep it: without what may hold a row's values. */

@@ -1,17 +1,16 @@
 import type { BackfillFailed, BackfillHandle, RepaveClient } from '../client.js';
 import type { BackfillResult, Progress } from '../contract.js';
-import { EXIT, type ExitCode, exitCodeOf } from './exit.js';
+import { EXIT, type ExitCode, exitCodeOf, tell } from './exit.js';
 import { counted, number, span } from './format.js';
 import type { Output } from './output.js';
 import { progressView } from './progress-view.js';
-import { noWorker } from './temporal-client.js';
-
-/** Milliseconds after which it is said that no worker polls. */
-const WORKER_WAIT_MS = 5_000;
+import { sayIfNoWorker } from './temporal-client.js';
 
 export interface FollowOptions {
   /** Told of each progress, beside what is shown. */
   readonly onProgress?: (progress: Progress) => void;
+  /** Said before it was started; they stand in its document too. */
+  readonly notes?: readonly string[];
 }
 
 /**
@@ -22,7 +21,7 @@ export async function follow(
   output: Output,
   repave: RepaveClient,
   handle: BackfillHandle,
-  { onProgress }: FollowOptions = {},
+  { onProgress, notes }: FollowOptions = {},
 ): Promise<ExitCode> {
   let interrupt = (): void => undefined;
   const interrupted = new Promise<'interrupted'>((resolve) => {
@@ -31,13 +30,9 @@ export async function follow(
   // Not `once`: the live view's own listener, which gives the cursor back, ends the process where it finds no other.
   process.on('SIGINT', interrupt);
   const view = progressView(output);
-  const lookForWorker = setTimeout(() => {
-    noWorker(repave).then(
-      (said) => said !== undefined && output.say(said),
-      // Following itself shows where Temporal is gone.
-      () => undefined,
-    );
-  }, WORKER_WAIT_MS);
+  const { id, runId, joined } = handle;
+  const run = { id, runId, joined, notes };
+  const stopLooking = sayIfNoWorker(output, repave);
   const toTheEnd = async (): Promise<BackfillResult> => {
     for await (const progress of handle.follow()) {
       onProgress?.(progress);
@@ -48,50 +43,53 @@ export async function follow(
   try {
     const ended = await Promise.race([toTheEnd(), interrupted]);
     view.end();
-    return ended === 'interrupted' ? tellInterrupted(output, handle) : tellResult(output, handle, ended);
+    return ended === 'interrupted' ? tellInterrupted(output, run) : tellResult(output, run, ended);
   } catch (error) {
     view.end();
-    if (isBackfillFailed(error)) return tellFailure(output, handle, error, view.told);
-    throw error;
+    if (isBackfillFailed(error)) return tellFailure(output, run, error, view.told);
+    return tellLost(output, run, error);
   } finally {
-    clearTimeout(lookForWorker);
+    stopLooking();
     process.removeListener('SIGINT', interrupt);
   }
 }
 
-function tellResult(output: Output, { id, runId, joined }: BackfillHandle, result: BackfillResult): ExitCode {
-  output.document({ id, runId, joined, result });
+/** What every document of a followed backfill begins with. */
+type FollowedRun = Pick<BackfillHandle, 'id' | 'runId' | 'joined'> & Pick<FollowOptions, 'notes'>;
+
+function tellResult(output: Output, run: FollowedRun, result: BackfillResult): ExitCode {
+  output.document({ ...run, result });
   for (const note of result.notes) output.say(note);
   output.result(`${output.colors.green('✓')} ${counts(result)}`);
   return EXIT.done;
 }
 
-function tellInterrupted(output: Output, { id, runId, joined }: BackfillHandle): ExitCode {
-  output.document({
-    id,
-    runId,
-    joined,
-    error: { type: 'Interrupted', message: 'Following was interrupted; the backfill goes on.' },
-  });
-  output.say(`It goes on. End it, or come back to it:\n  repave cancel ${id}\n  repave watch ${id}`);
+function tellInterrupted(output: Output, run: FollowedRun): ExitCode {
+  const error = { type: 'Interrupted', message: 'Following was interrupted; the backfill goes on.' };
+  output.document({ ...run, error });
+  output.say(`It goes on. End it, or come back to it:\n  repave cancel ${run.id}\n  repave watch ${run.id}`);
   return EXIT.interrupted;
 }
 
-function tellFailure(
-  output: Output,
-  { id, runId, joined }: BackfillHandle,
-  error: BackfillFailed,
-  told: ReadonlySet<string>,
-): ExitCode {
+/** Following ended, not the backfill: Temporal has gone, or knows no such run. */
+function tellLost(output: Output, run: FollowedRun, error: unknown): ExitCode {
+  const { exitCode, type, message } = tell(error);
+  output.document({ ...run, error: { type, message } });
+  output.say(`${output.errorColors.red('✗')} ${message}`);
+  if (exitCode === EXIT.unreachable) output.say(`Come back to it:\n  repave watch ${run.id}`);
+  return exitCode;
+}
+
+function tellFailure(output: Output, run: FollowedRun, error: BackfillFailed, told: ReadonlySet<string>): ExitCode {
   const { type, message, result } = error;
-  output.document({ id, runId, joined, result, error: { type, message } });
+  output.document({ ...run, result, error: { type, message } });
   const { colors } = output;
   if (!result) {
     output.say(`${output.errorColors.red('✗')} ${type}: ${message}`);
     return exitCodeOf(type);
   }
   output.result(`${colors.red('✗')} ${counts(result)}`);
-  // On a terminal they stand above already, where the view put them.
+  // On a terminal they stand above already, where the live view put them.
   const untold = result.failures.filter(({ key }) => !output.interactive || !told.has(key));
   for (const failure of untold) output.result(`  ${failure.key}  ${failure.type}: ${failure.message}`);
   const more = result.failed - result.failures.length;
@@ -108,10 +106,10 @@ function counts(result: BackfillResult): string {
     result.skipped > 0 ? `${number(result.skipped)} skipped` : '',
     counted(result.rows, 'row'),
   ];
-  return `${result.pipeline} ${span(result.first, result.last)}: ${parts.filter((part) => part !== '').join(', ')}`;
+  return `${`${result.pipeline} ${span(result.first, result.last)}`.trimEnd()}: ${parts.filter((part) => part !== '').join(', ')}`;
 }
 
 /** By name: the client's module is loaded only where it is needed. */
-function isBackfillFailed(error: unknown): error is BackfillFailed {
+export function isBackfillFailed(error: unknown): error is BackfillFailed {
   return error instanceof Error && error.name === 'BackfillFailed';
 }

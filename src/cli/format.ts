@@ -47,5 +47,5 @@ export function span(first: string | undefined, last: string | undefined): strin
 
 /** Cut to `width` columns, with `…` where something was left out. */
 export function cut(text: string, width: number): string {
-  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
+  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`.slice(0, width);
 }

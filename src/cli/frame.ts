@@ -22,8 +22,8 @@ const BAR = 32;
 export function frame(progress: Progress, pace: Pace, options: FrameOptions): string {
   const { colors, columns } = options;
   const lines = [
-    cut(`${progress.pipeline}  ${span(progress.first, progress.last)}`, columns),
-    `${bar(progress, Math.min(BAR, columns - 2), colors)}  ${percent(progress)}`,
+    cut(`${progress.pipeline}  ${span(progress.first, progress.last)}`.trimEnd(), columns),
+    barLine(progress, columns, colors),
     cut(counts(progress, pace), columns),
   ];
   const shown = progress.running.slice(0, options.rows ?? RUNNING_ROWS);
@@ -36,7 +36,7 @@ export function frame(progress: Progress, pace: Pace, options: FrameOptions): st
 
 /** The same on one line, for a pipe. */
 export function line(progress: Progress, pace: Pace): string {
-  return `${progress.pipeline} ${span(progress.first, progress.last)}: ${counts(progress, pace)}`;
+  return `${`${progress.pipeline} ${span(progress.first, progress.last)}`.trimEnd()}: ${counts(progress, pace)}`;
 }
 
 function counts(progress: Progress, pace: Pace): string {
@@ -70,6 +70,13 @@ function percent(progress: Progress): string {
   if (progress.total === 0) return '';
   const done = progress.filled + progress.failed + progress.skipped;
   return `${Math.floor((100 * done) / progress.total)} %`;
+}
+
+/** Bar and share; the share alone where the terminal is too narrow for both. */
+function barLine(progress: Progress, columns: number, colors: Colors): string {
+  const share = percent(progress);
+  const width = Math.min(BAR, columns - '  100 %'.length);
+  return width < 1 ? cut(share, columns) : `${bar(progress, width, colors)}  ${share}`.trimEnd();
 }
 
 /** Filled, failed and the rest, by shape as well as by colour. Any failure shows, however small its share. */

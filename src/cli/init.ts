@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { addCommand, type CommonOptions, type Context, runs } from './command.js';
 import { EXIT, type ExitCode } from './exit.js';
@@ -44,7 +44,7 @@ async function init(
   [folder]: readonly [string | undefined],
   _options: CommonOptions,
 ): Promise<ExitCode> {
-  const project = folder === undefined ? settings.project : join(settings.project, folder);
+  const project = folder === undefined ? settings.project : resolve(settings.project, folder);
   const written: string[] = [];
   const kept: string[] = [];
   for (const [path, text] of FILES) {
@@ -58,8 +58,12 @@ async function init(
     written.push(path);
   }
   output.document({ project, written, kept });
-  for (const path of written) output.result(`${output.colors.green('wrote')} ${path}`);
-  for (const path of kept) output.result(`${output.colors.dim('kept ')} ${path}`);
-  output.say('Next: say in pipelines/example.sql what your table’s rows are, then `repave dev` and `repave check`.');
+  const shown = (path: string): string => (folder === undefined ? path : join(folder, path));
+  for (const path of written) output.result(`${output.colors.green('wrote')} ${shown(path)}`);
+  for (const path of kept) output.result(`${output.colors.dim('kept ')} ${shown(path)}`);
+  const enter = relative(process.cwd(), project) === '' ? '' : `\`cd ${relative(process.cwd(), project)}\`, `;
+  output.say(
+    `Next: ${enter}say in pipelines/example.sql what your table’s rows are, then \`repave dev\` and \`repave check\`.`,
+  );
   return EXIT.done;
 }

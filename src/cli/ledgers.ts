@@ -1,6 +1,7 @@
 import { Failure } from '../failure.js';
 import { loadPipelines } from '../pipeline/load.js';
 import { databaseUrl, type Settings } from '../settings.js';
+import type { BackfillRow } from '../warehouse/backfills.js';
 import type { Database } from '../warehouse/database.js';
 import { ledgerId } from '../warehouse/ledger.js';
 import { pipelinesFolder, withDatabaseAt } from './database.js';
@@ -22,6 +23,11 @@ export async function askLedgers<Answer>(
     });
   }
   return [...answers.values()];
+}
+
+/** Backfills of several ledgers in one order. */
+export function newestFirst(rows: readonly BackfillRow[]): BackfillRow[] {
+  return [...rows].sort((a, b) => b.startedAt.getTime() - a.startedAt.getTime());
 }
 
 async function ledgerUrls(settings: Settings): Promise<Set<string>> {

@@ -11,6 +11,7 @@ import { ledgerId, type RegisteredPipeline, registeredPipelines } from '../wareh
 import { ledgerState } from '../warehouse/migrate.js';
 import { type PartitionRow, partitionRows } from '../warehouse/partitions.js';
 import { pipelinesFolder, withDatabaseAt } from './database.js';
+import { otherVersion } from './other-version.js';
 
 /** A plan, and the ledger's rows of the partitions it looked at. */
 export interface PlannedRequest {
@@ -24,23 +25,34 @@ export interface PlannedRequest {
  */
 export async function planRequest(settings: Settings, input: BackfillInput): Promise<PlannedRequest> {
   const file = await fileOrReason(settings, input.pipeline);
-  // A wrong key is wrong whether or not a database answers.
-  if (!(file instanceof Failure)) await resolvePlan(input, file, { now: new Date(), rows: noRows });
-  return withDatabaseAt(urlOf(settings, file), async (database) => {
-    const registered = await registeredAs(database, input.pipeline);
-    if (file instanceof Failure) {
-      if (registered === undefined || registered === 'no ledger') throw file;
-      return plan(database, input, registered);
-    }
-    if (registered === 'no ledger') {
-      const bare = await resolvePlan(input, file, { now: new Date(), rows: noRows });
-      return noted({ plan: bare, rows: new Map() }, 'This database has no ledger yet: `repave migrate` makes it.');
-    }
-    if (registered === undefined) return plan(database, input, file);
-    const planned = await plan(database, input, { ...registered, lookback: file.lookback });
-    if (registered.fingerprint === file.fingerprint) return planned;
-    return noted(planned, 'Workers have another version of this pipeline than the file here: the plan goes by theirs.');
-  });
+  let answered = false;
+  try {
+    return await withDatabaseAt(urlOf(settings, file), (database) => {
+      answered = true;
+      return planIn(database, input, file);
+    });
+  } catch (error) {
+    // A wrong key is wrong whether or not a database answers.
+    if (!answered && !(file instanceof Failure)) await resolvePlan(input, file, { now: new Date(), rows: noRows });
+    throw error;
+  }
+}
+
+async function planIn(database: Database, input: BackfillInput, file: Pipeline | Failure): Promise<PlannedRequest> {
+  const registered = await registeredIn(database, input.pipeline);
+  if (file instanceof Failure) {
+    if (registered === undefined || registered === 'no ledger') throw file;
+    return plan(database, input, plannedAs(registered));
+  }
+  if (registered === 'no ledger') {
+    const bare = await resolvePlan(input, file, { now: new Date(), rows: noRows });
+    return noted({ plan: bare, rows: new Map() }, 'This database has no ledger yet: `repave migrate` makes it.');
+  }
+  if (registered === undefined) return plan(database, input, file);
+  // Whatever workers have registered is what they would do; the lookback alone is not in the ledger.
+  const planned = await plan(database, input, { ...plannedAs(registered), lookback: file.lookback });
+  const other = otherVersion(file, registered);
+  return other === undefined ? planned : noted(planned, `${other} The plan goes by theirs.`);
 }
 
 const noRows = (): Promise<ReadonlyMap<string, PartitionRow>> => Promise.resolve(new Map());
@@ -67,10 +79,14 @@ export async function registeredAs(
   database: Database,
   name: string,
 ): Promise<PlannedPipeline | 'no ledger' | undefined> {
+  const found = await registeredIn(database, name);
+  return found === undefined || found === 'no ledger' ? found : plannedAs(found);
+}
+
+async function registeredIn(database: Database, name: string): Promise<RegisteredPipeline | 'no ledger' | undefined> {
   if ((await ledgerState(database)) === 'missing') return 'no ledger';
   await ledgerId(database);
-  const found = (await registeredPipelines(database)).find((pipeline) => pipeline.name === name);
-  return found && plannedAs(found);
+  return (await registeredPipelines(database)).find((pipeline) => pipeline.name === name);
 }
 
 function plannedAs(registered: RegisteredPipeline): PlannedPipeline {

@@ -56,7 +56,7 @@ export async function showPlan({ settings, output }: Context, input: BackfillInp
   }
   const reasons = Object.entries(plan.counts).filter(([, count]) => count > 0);
   output.say(
-    `${plan.pipeline} ${span(plan.first, plan.last)}: ${counted(plan.entries.length, 'partition')} to fill` +
+    `${`${plan.pipeline} ${span(plan.first, plan.last)}`.trimEnd()}: ${counted(plan.entries.length, 'partition')} to fill` +
       (reasons.length > 0 ? ` (${reasons.map(([reason, count]) => `${number(count)} ${reason}`).join(', ')})` : ''),
   );
   for (const note of plan.notes) output.say(note);

@@ -16,38 +16,26 @@ export interface ProgressView {
 const LINE_EVERY_MS = 10_000;
 
 /**
- * A view on standard error: live on a terminal, plain lines at most every ten seconds elsewhere. Each failure is written
- * once, above, and stays.
+ * A view on standard error: on a terminal a live one, with each failure written once, above, where it stays; elsewhere plain
+ * lines at most every ten seconds, which count failures (the result names them).
  */
 export function progressView(output: Output, stream: NodeJS.WriteStream = process.stderr): ProgressView {
-  const told = new Set<string>();
-  const meter = new PaceMeter();
-  const newFailures = (progress: Progress): string[] =>
-    progress.failures
-      .filter(({ key }) => !told.has(key))
-      .map(({ key, type, message }) => {
-        told.add(key);
-        return `${output.errorColors.red('✗')} ${key}  ${type}: ${message}`;
-      });
   const live = stream.isTTY === true && !output.json;
-  const view = live ? liveView(output, stream, meter, newFailures) : plainView(output, meter, newFailures);
-  return { ...view, told };
+  return live ? liveView(output, stream, new PaceMeter()) : plainView(output, new PaceMeter());
 }
 
-type NewFailures = (progress: Progress) => string[];
-
-function liveView(
-  output: Output,
-  stream: NodeJS.WriteStream,
-  meter: PaceMeter,
-  newFailures: NewFailures,
-): Omit<ProgressView, 'told'> {
+function liveView(output: Output, stream: NodeJS.WriteStream, meter: PaceMeter): ProgressView {
+  const told = new Set<string>();
   const update = createLogUpdate(stream);
   return {
+    told,
     show(progress) {
       const pace = meter.see(progress, Date.now());
-      const failures = newFailures(progress);
-      if (failures.length > 0) update.persist(failures.join('\n'));
+      const failures = progress.failures.filter(({ key }) => !told.has(key));
+      for (const { key, type, message } of failures) {
+        told.add(key);
+        update.persist(`${output.errorColors.red('✗')} ${key}  ${type}: ${message}`);
+      }
       update(frame(progress, pace, { columns: stream.columns || output.columns, colors: output.errorColors }));
     },
     end() {
@@ -57,13 +45,13 @@ function liveView(
   };
 }
 
-function plainView(output: Output, meter: PaceMeter, newFailures: NewFailures): Omit<ProgressView, 'told'> {
+function plainView(output: Output, meter: PaceMeter): ProgressView {
   let last = -Infinity;
   return {
+    told: new Set(),
     show(progress) {
       const now = Date.now();
       const pace = meter.see(progress, now);
-      for (const failure of newFailures(progress)) output.say(failure);
       if (now - last < LINE_EVERY_MS) return;
       last = now;
       output.say(line(progress, pace));

@@ -30,10 +30,12 @@ export function pipelineTable(output: Output, pipelines: readonly PipelineView[]
   );
 }
 
-/** Failed partitions, one a line. */
-export function failureLines(output: Output, failed: readonly FailedPartition[]): string {
+/** Failed partitions, one a line; those that are not listed are counted. */
+export function failureLines(output: Output, failed: readonly FailedPartition[], inAll = failed.length): string {
   const { colors } = output;
-  return failed.map(({ key, type, message }) => `${colors.red('✗')} ${key}  ${type}: ${message}`).join('\n');
+  const lines = failed.map(({ key, type, message }) => `${colors.red('✗')} ${key}  ${type}: ${message}`);
+  const more = inAll - failed.length;
+  return [...lines, ...(more > 0 ? [`  and ${number(more)} more`] : [])].join('\n');
 }
 
 /** Backfills under headings, the newest first. */

@@ -9,7 +9,7 @@ import { registeredPipelines } from '../warehouse/ledger.js';
 import { type BackfillView, viewBackfills } from './backfill-state.js';
 import { addCommand, type CommonOptions, type Context, runs, withTemporal } from './command.js';
 import { EXIT, type ExitCode, tell } from './exit.js';
-import { askLedgers } from './ledgers.js';
+import { askLedgers, newestFirst } from './ledgers.js';
 import type { Output } from './output.js';
 import { type FailedPartition, failedPartitions, type PipelineView, viewPipeline } from './pipeline-view.js';
 import { backfillLines, backfillTable, failureLines, pipelineTable } from './status-text.js';
@@ -46,7 +46,7 @@ async function status(
   const looked = await askLedgers(settings, (database) => look(database, what));
   const pipelines = looked.flatMap((one) => one.pipelines);
   const failed = looked.flatMap((one) => one.failed);
-  const rows = looked.flatMap((one) => one.backfills).slice(0, LISTED);
+  const rows = newestFirst(looked.flatMap((one) => one.backfills)).slice(0, LISTED);
   if (what !== undefined && pipelines.length === 0 && rows.length === 0) {
     throw new Failure(
       'InvalidInput',
@@ -55,11 +55,12 @@ async function status(
   }
   const backfills = await backfillsWithState(settings, output, rows);
 
-  output.document({ pipelines, failed, backfills });
+  const failedInAll = what === undefined ? undefined : pipelines.reduce((sum, view) => sum + view.failed, 0);
+  output.document({ pipelines, failed, failedInAll, backfills });
   const single = pipelines.length === 0 && what !== undefined;
   const parts = [
     pipelines.length > 0 ? pipelineTable(output, pipelines) : '',
-    failed.length > 0 ? failureLines(output, failed) : '',
+    failed.length > 0 ? failureLines(output, failed, failedInAll) : '',
     backfills.length > 0 ? (single ? backfillLines : backfillTable)(output, backfills) : '',
   ];
   output.result(parts.filter((part) => part !== '').join('\n\n') || 'Nothing yet.');

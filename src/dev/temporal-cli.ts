@@ -139,7 +139,15 @@ async function download(folder: string, env: Record<string, string>): Promise<st
   const code = await ended;
   const path = downloaded(folder);
   if (code === 0 && path) return path;
-  throw new Error(stalled ? 'no byte came for a minute' : words.trim() || 'it ended without a word');
+  throw new Error(stalled ? 'no byte came for a minute' : causeOf(words) || 'it ended without a word');
+}
+
+/** The SDK's words without its URL, which stands in them twice, and what it wanted the program for. */
+function causeOf(words: string): string {
+  return words
+    .replace(/error sending request for url \(\S+\): /g, '')
+    .replace(/^Failed to start ephemeral server: /, '')
+    .trim();
 }
 
 /** False once the folder has not grown for a minute, true once `ended` has resolved. */

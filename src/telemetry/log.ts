@@ -1,5 +1,6 @@
 import type { Logger as TemporalLogger, LogLevel, LogMetadata } from '@temporalio/common';
 import { pino, type DestinationStream, type Logger } from 'pino';
+import { Failure } from '../failure.js';
 import { plainLine } from './plain-line.js';
 import { redactedError } from './redacted-error.js';
 
@@ -7,9 +8,15 @@ export type Log = Logger;
 
 /**
  * A log to stderr: one JSON object a line with the stable fields `time` (ISO), `level`, `msg`, and on a terminal plain lines.
- * Errors go in as `error` and lose what may hold a row's values or a secret.
+ * Errors go in as `error` and lose what may hold a row's values or a secret. Throws `InvalidInput` for a level there is none of.
  */
 export function createLog(level = 'info', destination: DestinationStream = standardError()): Log {
+  if (level !== 'silent' && !Object.hasOwn(pino.levels.values, level)) {
+    throw new Failure(
+      'InvalidInput',
+      `REPAVE_LOG_LEVEL is ${JSON.stringify(level)}: expected debug, info, warn or error.`,
+    );
+  }
   return pino(
     {
       level,
