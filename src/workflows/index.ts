@@ -1,6 +1,7 @@
 /** Everything a worker registers: each export is a workflow type. */
 import { ApplicationFailure, workflowInfo } from '@temporalio/workflow';
 import { WORKFLOW_TYPES } from '../contract.js';
+import * as exported from './index.js';
 
 export { backfill } from './backfill.js';
 export { partition } from './partition.js';
@@ -13,3 +14,6 @@ export default async function unknownType(): Promise<never> {
     'InvalidInput',
   );
 }
+
+// The SDK looks a type up as a property of this module, which in a bundle is an object that inherits `constructor` and the like.
+Object.setPrototypeOf(exported, null);
