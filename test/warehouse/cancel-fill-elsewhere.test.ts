@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { endFill } from '../../src/warehouse/end-fill.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { recordFailure } from '../../src/warehouse/record-failure.js';
-import { atWork } from '../support/at-work.js';
+import { atWork, superuserPool } from '../support/at-work.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import {
   failsAs,
@@ -36,7 +36,7 @@ describe('a fill ended from another worker', () => {
   before(async () => {
     test = await createTestDatabase();
     await test.sql('CREATE TABLE target (day date NOT NULL, n text NOT NULL)');
-    superuser = new pg.Pool({ connectionString: test.superuserUrl, max: 2 });
+    superuser = superuserPool(test);
     database = await openDatabase(test.url, { fills: 2 });
     elsewhere = await openDatabase(test.url, { fills: 1 });
   });

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Pipeline } from '../../src/pipeline/pipeline.js';
 import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { fill } from '../../src/warehouse/fill.js';
-import { atWork } from '../support/at-work.js';
+import { atWork, superuserPool } from '../support/at-work.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { fillRequest, KEY, openFills, sqlPipeline, typescriptPipeline, until, within } from '../support/fill.js';
 import { randomFrom, seed } from '../support/seed.js';
@@ -31,7 +31,7 @@ describe('a cancelled fill', () => {
   before(async () => {
     test = await createTestDatabase();
     await test.sql('CREATE TABLE target (day date NOT NULL, n text NOT NULL)');
-    superuser = new pg.Pool({ connectionString: test.superuserUrl, max: 2 });
+    superuser = superuserPool(test);
     database = await openDatabase(test.url, { fills: 2 });
   });
 

@@ -14,7 +14,6 @@ import {
   fills,
   KEY,
   ledgerRows,
-  openFills,
   settled,
   sqlPipeline,
   typescriptPipeline,

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type AddressInfo, createServer, Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { endFill } from '../../src/warehouse/end-fill.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { ledgerState, migrate, REGISTRY_LOCK } from '../../src/warehouse/migrate.js';
+import { superuserPool } from '../support/at-work.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { failsAs, fillRequest, fills, sqlPipeline, until, within } from '../support/fill.js';
 import { Proxy } from '../support/proxy.js';
@@ -27,7 +28,7 @@ describe('a network that drops packets', () => {
   before(async () => {
     test = await createTestDatabase();
     await test.sql('CREATE TABLE target (day date NOT NULL, n int NOT NULL)');
-    superuser = new pg.Pool({ connectionString: test.superuserUrl, max: 2 });
+    superuser = superuserPool(test);
   });
 
   after(async () => {

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
+import type pg from 'pg';
 import { keysBetween } from '../../src/calendar/range.js';
 import type { Pipeline } from '../../src/pipeline/pipeline.js';
 import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { fill } from '../../src/warehouse/fill.js';
-import { atWork } from '../support/at-work.js';
+import { atWork, superuserPool } from '../support/at-work.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { failsAs, fillRequest, fills, sqlPipeline, typescriptPipeline, within } from '../support/fill.js';
 import { type Message, Proxy } from '../support/proxy.js';
@@ -39,7 +39,7 @@ describe('a fill whose connection stands still, and is not closed', () => {
   before(async () => {
     test = await createTestDatabase();
     await test.sql('CREATE TABLE target (day date NOT NULL, n text NOT NULL)');
-    superuser = new pg.Pool({ connectionString: test.superuserUrl, max: 4 });
+    superuser = superuserPool(test);
   });
 
   after(async () => {
