@@ -22,11 +22,15 @@ import {
 /** Partitions are counted in int4. */
 const MAX_LAST = 1_000_000;
 
-const someText = (expected: string): z.ZodCustom<string, string> => textThat(expected, (text) => text !== '');
+/** Characters. Longer than any name and any key or range, and short enough to stand in messages, ids and the ledger. */
+const MAX_TEXT = 200;
+
+const someText = (expected: string): z.ZodCustom<string, string> =>
+  textThat(expected, (text) => text !== '' && text.length <= MAX_TEXT);
 const key = someText('a key such as 2024-02-29');
 const pipeline = textThat(
-  "a pipeline's name such as sales_summary, its path under pipelines/ without extension",
-  (text) => /^[a-z0-9_]+(\/[a-z0-9_]+)*$/.test(text),
+  `a pipeline's name such as sales_summary, its path under pipelines/ without extension, of at most ${MAX_TEXT} characters`,
+  (text) => text.length <= MAX_TEXT && /^[a-z0-9_]+(\/[a-z0-9_]+)*$/.test(text),
 );
 
 const backfillInput = exactObject('field', 'one JSON object', {

@@ -2,6 +2,7 @@ import {
   type ActivityFailure,
   ApplicationFailure,
   type ChildWorkflowFailure,
+  ServerFailure,
   TerminatedFailure,
   TimeoutFailure,
 } from '@temporalio/workflow';
@@ -23,6 +24,11 @@ export function finalFailure(error: ActivityFailure | ChildWorkflowFailure): Fin
   if (cause instanceof TimeoutFailure) return fromTimeout(cause);
   if (cause instanceof TerminatedFailure) {
     return { type: 'Unexpected', message: 'The run was terminated. Start it again.', attempt: 0 };
+  }
+  if (cause instanceof ServerFailure) {
+    // Such as an answer over its limits, which it does not keep.
+    const message = `Temporal did not take how it ended (${cause.message}). The worker's log tells of it.`;
+    return { type: 'Unexpected', message, attempt: 0 };
   }
   return { type: 'Unexpected', message: 'The run ended by itself, as cancelled. Start it again.', attempt: 0 };
 }

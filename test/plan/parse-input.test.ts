@@ -104,6 +104,9 @@ describe('input of backfill: what is refused', () => {
     ['another priority', { last: 1, priority: 6 }, /priority is 6 \(a number\): expected a whole number from 1 to 5/],
     ['another policy', { last: 1, onBusy: 'queue' }, /onBusy is "queue": expected one of wait, skip, fail/],
     ['a text for a truth value', { last: 1, dryRun: 'false' }, /dryRun is "false": expected true or false/],
+    ['a very long pipeline', { pipeline: 'x'.repeat(1_500_000), last: 1 }, /^Input: pipeline is "x{80}…": expected .* of at most 200 characters\.$/],
+    ['a very long key', { keys: ['x'.repeat(1_500_000)] }, /^Input: keys\[0\] is "x{80}…": expected a key or a range .{0,80}$/],
+    ['a very long field', { ['x'.repeat(1_500_000)]: 1, last: 1 }, /^.{0,400}$/],
     ['a very long text, cut', { from: 'x'.repeat(5000), order: 'y'.repeat(5000) }, /^.{0,400}$/],
   ]; // prettier-ignore
   for (const [what, fields, message] of wrong) {
