@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
+import { Client, Connection } from '@temporalio/client';
 import type { BackfillResult, Progress } from '../../src/contract.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { withClient } from '../support/template.js';
@@ -97,6 +98,42 @@ describe('repave backfill, watch, status, history, cancel and doctor', function 
     assert.match(stderr.trimEnd().split('\n').at(-1) ?? '', new RegExp(`repave watch ${prefix}/detached`));
   });
 
+  it('watch finds by its id what no ledger knows yet; cancel says after a while that no worker polls', async () => {
+    const watching = startRepave(project, ['watch', `${prefix}/detached`], env);
+    await watching.says(/No worker polls/);
+    watching.process.kill('SIGINT');
+    assert.equal((await watching.ended).code, 130);
+    await repave('backfill', 'sales_summary', '1997-01-30', '--id', `${prefix}/unwanted`, '--detach');
+    const cancelling = startRepave(project, ['cancel', `${prefix}/unwanted`], env);
+    await cancelling.says(/waiting[^]*No worker polls/);
+    cancelling.process.kill('SIGINT');
+    await cancelling.ended;
+  });
+
+  it('tells what Temporal refuses as a wrong request', async () => {
+    const ended = await repave('backfill', 'sales_summary', '1997-01-31', '--id', 'x'.repeat(2000), '--detach');
+    assert.equal(ended.code, 2, ended.stderr);
+    assert.match(ended.stderr, /Temporal refused the request \(INVALID_ARGUMENT\): .*length/i);
+  });
+
+  it('cancel leaves alone what is no workflow of Repave', async () => {
+    const { address } = await testTemporal();
+    const connection = await Connection.connect({ address });
+    const stranger = await new Client({ connection }).workflow.start('stranger', {
+      workflowId: `${prefix}/stranger`,
+      taskQueue: `${prefix}-nobody`,
+    });
+    try {
+      const ended = await repave('cancel', `${prefix}/stranger`);
+      assert.equal(ended.code, 2, ended.stdout);
+      assert.match(ended.stderr, /type stranger/);
+      assert.equal((await stranger.describe()).status.name, 'RUNNING');
+    } finally {
+      await stranger.terminate();
+      await connection.close();
+    }
+  });
+
   it('a worker fills what waited for it, and watch tells how it ended', async () => {
     worker = startRepave(project, ['worker'], env);
     await worker.says(/Worker is ready/);
@@ -124,6 +161,22 @@ describe('repave backfill, watch, status, history, cancel and doctor', function 
     );
   });
 
+  it('says before it starts that workers fill by another version than the file here', async () => {
+    const edited = makeProject({ 'pipelines/sales_summary.sql': SALES_SUMMARY.replace('count(*)', 'count(*) + 1') });
+    try {
+      const words = ['backfill', 'sales_summary', '1997-01-01', '--id', `${prefix}/edited`];
+      const { stderr } = await runRepave(edited, words, env);
+      assert.match(
+        stderr,
+        /^Workers have another version of sales_summary .*they fill by theirs\. Restart .*\nStarted /,
+      );
+      const { notes } = document<{ notes: string[] }>(await runRepave(edited, [...words, '--json'], env));
+      assert.match(notes.join(), /another version of sales_summary/);
+    } finally {
+      rmSync(edited, { recursive: true, force: true });
+    }
+  });
+
   it('ends with 1 where some failed, names the first and says what to do next', async () => {
     const ended = await repave(
       'backfill',
@@ -140,6 +193,7 @@ describe('repave backfill, watch, status, history, cancel and doctor', function 
       ended.stdout,
       /^✗ sales_summary 1997-01-11\.\.1997-01-14: 3 of 4 partitions filled, 1 failed, 3 rows\n {2}1997-01-13 {2}CheckFailed: /,
     );
+    assert.doesNotMatch(ended.stderr, /CheckFailed/, 'each failure is written once');
     assert.match(ended.stderr, /repave backfill sales_summary 1997-01-11\.\.1997-01-14 --only failed/);
   });
 
@@ -218,6 +272,7 @@ describe('repave backfill, watch, status, history, cancel and doctor', function 
       backfills
         .map(({ id, state }) => [id, state])
         .reverse()
+        .filter(([id]) => id !== `${prefix}/edited`)
         .slice(0, 3),
       [
         [`${prefix}/detached`, 'done'],
@@ -228,6 +283,31 @@ describe('repave backfill, watch, status, history, cancel and doctor', function 
     const one = await repave('status', `${prefix}/hole`);
     assert.match(one.stdout, /incomplete\n {2}3 of 4 partitions filled, 1 failed/);
     assert.equal((await repave('status', 'nobody')).code, 2);
+    const unknown = await repave('watch', 'nobody');
+    assert.equal(unknown.code, 2);
+    assert.match(unknown.stderr, /no pipeline and no backfill "nobody".*sales_summary, slow_summary/);
+    assert.match((await repave('watch', 'sales_summary')).stderr, /No backfill of sales_summary runs/);
+  });
+
+  it('status counts the failures it does not list, and asks Temporal how a run ended that the ledger has open', async () => {
+    await database.sql(
+      `INSERT INTO repave.partition (pipeline, key, outcome, failed_at, failure_type, failure_message, run, attempt, fence)
+       SELECT 'slow_summary', '1997-03-' || lpad(day::text, 2, '0'), 'failed', now(), 'CheckFailed', 'rows', 'r', 1, day
+         FROM generate_series(1, 12) AS day`,
+    );
+    await database.sql('UPDATE repave.backfill SET outcome = NULL WHERE id = $1', [`${prefix}/ten`]);
+    try {
+      assert.match((await repave('status', 'slow_summary')).stdout, /1997-03-10 .*\n {2}and 2 more/);
+      const json = document<{ failed: unknown[]; failedInAll: number }>(
+        await repave('status', 'slow_summary', '--json'),
+      );
+      assert.deepEqual([json.failed.length, json.failedInAll], [10, 12]);
+      const one = document<{ backfills: { state: string }[] }>(await repave('status', `${prefix}/ten`, '--json'));
+      assert.equal(one.backfills[0]?.state, 'done');
+    } finally {
+      await database.sql(`DELETE FROM repave.partition WHERE pipeline = 'slow_summary'`);
+      await database.sql(`UPDATE repave.backfill SET outcome = 'done' WHERE id = $1`, [`${prefix}/ten`]);
+    }
   });
 
   it('a live view ends with Ctrl-C; cancel waits until nothing of the backfill is left; its follower ends with 1', async () => {
@@ -268,13 +348,21 @@ describe('repave backfill, watch, status, history, cancel and doctor', function 
     const followed = await following.ended;
     assert.equal(followed.code, 1);
     assert.match(followed.stderr, /Cancelled/);
-    assert.equal((await repave('cancel', `${prefix}/slow`)).code, 0, 'over is over');
+    const again = await repave('cancel', `${prefix}/slow`);
+    assert.equal(again.code, 0, 'over is over');
+    assert.match(again.stdout, /has ended as cancelled: there is nothing to cancel/);
+    assert.match((await repave('cancel', `${prefix}/ten`)).stdout, /has ended as completed/);
     assert.equal((await repave('cancel', `${prefix}/nobody`)).code, 2);
   });
 
   it('check asks the database, and finds what a fill would fail on', async () => {
     const fine = await repave('check', '--json');
     assert.equal(fine.code, 0, fine.stdout);
+    const renamed = makeProject({ 'pipelines/summary.sql': SALES_SUMMARY });
+    const found = await runRepave(renamed, ['check'], env);
+    rmSync(renamed, { recursive: true, force: true });
+    assert.equal(found.code, 1, found.stdout);
+    assert.match(found.stdout, /DELETE FROM repave\.pipeline WHERE name = 'sales_summary'/);
     await database.sql('ALTER TABLE slow_summary DROP COLUMN note');
     const ended = await repave('check');
     assert.equal(ended.code, 1);

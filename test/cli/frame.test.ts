@@ -37,6 +37,20 @@ describe('the live view', () => {
     for (const row of text.split('\n')) assert.ok(row.length <= 40, `${row.length}: ${row}`);
   });
 
+  it('neither wraps nor throws in a terminal of any width', () => {
+    for (let columns = 1; columns <= 40; columns++) {
+      for (const filled of [0, 12, 30]) {
+        const text = frame({ ...progress, filled }, { perSecond: 2 }, { columns, colors });
+        for (const row of text.split('\n')) assert.ok(row.length <= columns, `${columns}: ${row}`);
+      }
+    }
+  });
+
+  it('says what it plans before there is a range', () => {
+    const planning = { ...progress, first: undefined, last: undefined, phase: 'planning', total: 0 } as const;
+    assert.equal(line(planning, { perSecond: undefined }), 'sales_summary: planning');
+  });
+
   it('names some of what runs and counts the others', () => {
     const running = Array.from({ length: 12 }, (_, index) => String(2000 + index));
     const text = frame({ ...progress, running }, { perSecond: undefined }, { columns: 120, colors });

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadPipeline } from '../../src/pipeline/load.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { document, makeProject, repave, SALES, SALES_SUMMARY } from './repave.js';
 
@@ -85,7 +87,10 @@ describe('repave plan', function () {
         { key: '1997-01-03', reason: 'outdated', rows: 7 },
         { key: '1997-01-04', reason: 'failed' },
       ]);
-      assert.match(notes.join(), /another version of this pipeline/);
+      assert.match(
+        notes.join(),
+        /another version of sales_summary than pipelines\/sales_summary\.sql.*registered at .*Restart them/,
+      );
       const only = await repave(
         project,
         ['plan', 'sales_summary', '1997-01-01..1997-01-04', '--only', 'failed,outdated', '--json'],
@@ -103,6 +108,30 @@ describe('repave plan', function () {
     } finally {
       await database.sql('DELETE FROM repave.pipeline');
       await database.sql('DELETE FROM repave.partition');
+    }
+  });
+
+  it('goes by the start that workers have registered, as a backfill does, and says that the file has another', async () => {
+    const { fingerprint } = await loadPipeline(join(project, 'pipelines'), 'sales_summary');
+    await database.sql(
+      `INSERT INTO repave.pipeline (name, target, partition_column, by, zone, fingerprint, start)
+       VALUES ('sales_summary', 'public.sales_summary', 'sale_date', 'day', 'UTC', $1, '1997-01-01')`,
+      [fingerprint],
+    );
+    const later = makeProject({ 'pipelines/sales_summary.sql': SALES_SUMMARY.replace('1997-01-01', '1997-02-01') });
+    try {
+      const ended = await repave(later, ['plan', 'sales_summary', '1997-01-02', '--json'], env);
+      assert.equal(ended.code, 0, ended.stderr);
+      const { total, notes } = document<PlanDocument>(ended);
+      assert.equal(total, 1);
+      assert.match(notes.join(), /another start \(1997-01-01\)/);
+      const same = document<PlanDocument>(
+        await repave(project, ['plan', 'sales_summary', '1997-01-02', '--json'], env),
+      );
+      assert.deepEqual(same.notes, []);
+    } finally {
+      rmSync(later, { recursive: true, force: true });
+      await database.sql('DELETE FROM repave.pipeline');
     }
   });
 

@@ -101,6 +101,11 @@ export async function repave(
   return startRepave(project, words, env).ended;
 }
 
+/** Runs the command to its end as a line of bash, in which `"$@"` is the command. */
+export async function inShell(project: string, line: string, words: readonly string[]): Promise<Ended> {
+  return start('bash', ['-c', line, 'bash', process.execPath, ...COMMAND, ...words], project, {}).ended;
+}
+
 /** The one JSON document on standard output, which must hold nothing else. */
 export function document<T = Record<string, unknown>>({ stdout }: Ended): T {
   const lines = stdout.trimEnd().split('\n');

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createProgram } from '../../src/cli/program.js';
-import { document, makeProject, repave, SALES_SUMMARY } from './repave.js';
+import { document, inShell, makeProject, repave, SALES_SUMMARY } from './repave.js';
 
 /** Nothing listens there. */
 const NOBODY = 'postgres://somebody:s3cret@127.0.0.1:1/nowhere';
@@ -65,6 +65,7 @@ describe('repave', function () {
       ['backfill', 'sales_summary', '--last', '1', '--concurrency', '101'],
       /concurrency.*100/s,
     ],
+    ['an id of nothing', ['backfill', 'sales_summary', '--last', '1', '--id', ''], /--id is empty/],
     ['grants for nobody', ['migrate', '--apply-grants'], /--role/],
     ['no database named', ['status'], /DATABASE_URL/],
   ];
@@ -81,6 +82,50 @@ describe('repave', function () {
       assert.match(error.message, expected);
     });
   }
+
+  it('gives a bare call its help alone', async () => {
+    const { code, stdout, stderr } = await repave(project, []);
+    assert.deepEqual([code, stdout], [2, '']);
+    assert.match(stderr, /Exit codes: 0 done/);
+    assert.doesNotMatch(stderr, /✗|outputHelp/);
+    assert.equal((await repave(project, ['help', 'plan'])).code, 0);
+  });
+
+  it('gives its result and its exit code where nobody reads standard error', async () => {
+    const { code, stdout } = await inShell(project, '"$@" 2> >(exec true)', ['check', 'sales_summary']);
+    assert.deepEqual([code, stdout], [0, '✓ sales_summary\n']);
+  });
+
+  it('says in one line that standard output cannot be written', async () => {
+    const { code, stderr } = await inShell(project, '"$@" > /dev/full', ['pipelines']);
+    assert.equal(code, 2);
+    assert.match(stderr, /^✗ Standard output cannot be written \(ENOSPC\).*\n$/);
+  });
+
+  it('tells a folder that cannot be used as the set-up’s fault', async () => {
+    writeFileSync(join(project, 'file'), '');
+    const ended = await repave(project, ['init', 'file/below']);
+    assert.equal(ended.code, 2);
+    assert.match(ended.stderr, /^✗ .*file\/below.* no folder \(ENOTDIR/);
+  });
+
+  it('refuses a log level there is none of', async () => {
+    const ended = await repave(project, ['worker'], { REPAVE_LOG_LEVEL: 'loud', REPAVE_CONNECT_WAIT: '0' });
+    assert.equal(ended.code, 2, ended.stderr);
+    assert.match(ended.stderr, /REPAVE_LOG_LEVEL is "loud": expected debug, info/);
+  });
+
+  it('finds two files with one target, even by the files alone', async () => {
+    writeFileSync(join(project, 'pipelines/twin.sql'), SALES_SUMMARY);
+    try {
+      const both = await repave(project, ['check']);
+      assert.equal(both.code, 1, both.stderr);
+      assert.match(both.stdout, /✗ sales_summary\n.*target of twin too.*\n✗ twin\n.*target of sales_summary too/);
+      assert.match((await repave(project, ['check', 'twin'])).stdout, /^✗ twin\n.*target of sales_summary too/);
+    } finally {
+      rmSync(join(project, 'pipelines/twin.sql'));
+    }
+  });
 
   it('refuses a wrong key as such even where no database answers', async () => {
     const { code } = await repave(project, ['plan', 'sales_summary', '--from', '1997-02-30'], { DATABASE_URL: NOBODY });
@@ -141,6 +186,11 @@ describe('repave', function () {
       const again = document<{ written: string[] }>(await repave(empty, ['init', 'shop', '--json']));
       assert.deepEqual(again.written, []);
       assert.equal((await repave(join(empty, 'shop'), ['pipelines'])).code, 0);
+      const said = await repave(empty, ['init', 'mart']);
+      assert.match(said.stdout, /wrote mart\/pipelines\/example\.sql/);
+      assert.match(said.stderr, /Next: `cd mart`/);
+      await repave(join(empty, 'mart'), ['init', join(empty, 'absolute')]);
+      assert.ok(existsSync(join(empty, 'absolute/pipelines/example.sql')));
     } finally {
       rmSync(empty, { recursive: true, force: true });
     }
