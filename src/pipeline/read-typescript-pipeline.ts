@@ -1,4 +1,4 @@
-import { extname } from 'node:path';
+import { dirname, extname, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createJiti } from 'jiti';
 import { isDefinedPipeline } from './define-pipeline.js';
@@ -51,7 +51,15 @@ async function importDefault(file: FileToRead, sources: Iterable<string>): Promi
     const module = await jiti.import<Record<string, unknown>>(file.path);
     return module.default;
   } catch (error) {
-    const [message = ''] = (error instanceof Error ? error.message : String(error)).split('\n');
-    throw invalidPipeline(file, undefined, `it does not load: ${message}`);
+    const [message = '', place = ''] = (error instanceof Error ? error.message : String(error)).split('\n');
+    const parsed = message.startsWith("ParseError: ") ? /^ *(.+):(\d+):\d+ *$/.exec(place) : null;
+    const [, path = file.path, line] = parsed ?? [];
+    const own = path === file.path;
+    const elsewhere = own ? '' : `, in ${relative(dirname(file.path), path)}:${line}`;
+    throw invalidPipeline(
+      file,
+      own && line ? Number(line) : undefined,
+      `it does not load: ${message.trim()}${elsewhere}`,
+    );
   }
 }

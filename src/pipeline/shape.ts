@@ -44,9 +44,13 @@ export function trueOrFalse(): z.ZodCustom<boolean, boolean> {
   return z.custom<boolean>((value) => typeof value === 'boolean', 'true or false');
 }
 
-/** The problems that a schema made of this file's parts has found in a value, in the schema's order. */
+/**
+ * The problems that a schema made of this file's parts has found in a value: unknown names first, since a misspelt one is why
+ * another is missing, then in the schema's order.
+ */
 export function shapeProblems(error: z.ZodError, given: unknown): ShapeProblem[] {
-  return error.issues.map((issue) => {
+  const unknown = error.issues.filter(({ code }) => code === 'unrecognized_keys');
+  return [...unknown, ...error.issues.filter((issue) => !unknown.includes(issue))].map((issue) => {
     if (issue.code === 'unrecognized_keys')
       return { path: [...issue.path, ...issue.keys.slice(0, 1)], message: issue.message };
     const value = issue.path.reduce<unknown>(

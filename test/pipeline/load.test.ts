@@ -56,7 +56,9 @@ describe('loading pipelines', () => {
     await write('pipelines/nul.sql', `${SQL}\0; DROP TABLE t`);
     await write('pipelines/twice.sql', SQL);
     await write('pipelines/twice.ts', TS);
-    await write('pipelines/syntax.ts', 'export default {{{');
+    await write('pipelines/syntax.ts', 'const fine = 1;\nexport default {{{');
+    await write('shared.ts', 'export const x = 1;\n\nconst y = ((;\n');
+    await write('pipelines/imports.ts', "import { x } from '../shared.js'; export default x;");
     await write('pipelines/throws.ts', "throw new Error('at load\\nand more')");
     await write('pipelines/missing.ts', "import { x } from './no_such_file.js'; export default x;");
     await write('pipelines/nothing.ts', 'export const helper = 1;');
@@ -71,16 +73,17 @@ describe('loading pipelines', () => {
       'Upper-Case': /^pipelines\/Upper-Case\.sql: "Upper-Case" is no pipeline's name: expected lower-case letters/,
       'broken/bad': /^pipelines\/broken\/bad\.sql:2: /,
       folder: /^pipelines\/folder\.sql: it cannot be read \(EISDIR\)\.$/,
+      imports: /^pipelines\/imports\.ts: it does not load: ParseError: .*, in \.\.\/shared\.ts:3$/,
       latin1: /^pipelines\/latin1\.sql: it is no text: expected UTF-8 without NUL/,
       missing: /^pipelines\/missing\.ts: it does not load: .*no_such_file/,
       no_rows:
-        /^pipelines\/no_rows\.ts: rows is missing: expected a function.* unknown setting "row"\. Did you mean rows\?/,
+        /^pipelines\/no_rows\.ts: unknown setting "row"\. Did you mean rows\?.* rows is missing: expected a function/,
       nothing: /^pipelines\/nothing\.ts: its default export is no pipeline: expected `export default definePipeline/,
       nul: /^pipelines\/nul\.sql: it is no text/,
       plain_object: /^pipelines\/plain_object\.ts: its default export is no pipeline/,
       settings:
-        /^pipelines\/settings\.ts: target is 5 \(a number\): expected a table.* unknown setting "timout"\. Did you mean timeout\?/,
-      syntax: /^pipelines\/syntax\.ts: it does not load: /,
+        /^pipelines\/settings\.ts: unknown setting "timout"\. Did you mean timeout\?.* target is 5 \(a number\): expected a table/,
+      syntax: /^pipelines\/syntax\.ts:2: it does not load: ParseError: /,
       throws: /^pipelines\/throws\.ts: it does not load: at load$/,
       twice: /^pipelines\/twice\.sql: pipelines\/twice\.ts has the same name: keep one of the two\.$/,
     };

@@ -229,6 +229,7 @@ describe('SQL pipeline: a header that is wrong', () => {
     ['a header without settings', () => read('-- repave\nSELECT 1'), /:1: the header holds no settings/],
     ['a missing target', () => read('-- repave\n-- partition: { column: d, by: day }\nSELECT 1'), /:2: target is missing: expected a table such as/],
     ['an unknown setting', () => withSettings('tarjet: x'), /:4: unknown setting "tarjet"\. Did you mean target\? There are: target, partition, /],
+    ['a misspelt setting that is needed', () => read('-- repave\n-- partition: { column: d, by: day }\n-- targett: t\nSELECT 1'), /:3: unknown setting "targett"\. Did you mean target\?.* \(1 more after that\)$/],
     ['rows in SQL', () => withSettings('columns: [a]'), /:4: unknown setting "columns"/],
     ['an unknown nested setting', () => read('-- repave\n-- target: t\n-- partition: { column: d, by: day, zon: UTC }\nSELECT 1'), /:3: unknown setting "zon"\. Did you mean zone\? There are: column, by, zone\.$/],
     ['flattened indentation', () => read('-- repave\n-- target: t\n-- partition:\n-- column: d\n-- by: day\nSELECT 1'), /If a formatter removed the indentation, write it on one line: partition: \{ column: …, by: … \}/],

@@ -143,7 +143,7 @@ describe('input of partition', () => {
     refused(() => parsePartitionInput({ pipeline: 's', key: '2024', from: '2024' }, []), /unknown field "from"\./);
     refused(
       () => parsePartitionInput({ pipeline: 's', keys: ['2024'] }, []),
-      /key is missing.*unknown field "keys"\. Did you mean key\?/,
+      /unknown field "keys"\. Did you mean key\?.* key is missing/,
     );
   });
 });
