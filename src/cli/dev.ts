@@ -62,7 +62,7 @@ function summary(up: DevUp, project: string, pipeline: string | undefined, outpu
     'In a second terminal:',
     ...nextCommands(up.taskQueue, pipeline).map((command) => `  ${cyan(command)}`),
     '',
-    'The worker has read the pipelines as they are now: after a change, stop this and start it again.',
+    'Pipelines are read once, at the start: after a change, start this again.',
     'Ctrl-C stops everything.',
   ];
   return lines.join('\n');
