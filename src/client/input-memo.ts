@@ -21,6 +21,23 @@ export function partitionMemo(input: PartitionInput): InputMemo {
   return withoutDefaults({ ...input });
 }
 
+/** The memo of what is perhaps a backfill's input, from a run that anybody may have started; undefined where it is none. */
+export function memoOfBackfill(input: unknown): InputMemo | undefined {
+  if (!isObject(input)) return undefined;
+  const lists = [input.keys, input.only].filter((list) => list !== undefined);
+  const judged = lists.every((list) => Array.isArray(list) && list.every((entry) => typeof entry === 'string'));
+  return judged ? backfillMemo(input as object as BackfillInput) : undefined;
+}
+
+/** The same of a partition's. */
+export function memoOfPartition(input: unknown): InputMemo | undefined {
+  return isObject(input) ? partitionMemo(input as object as PartitionInput) : undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** The fields in which two memos differ, by name. */
 export function differences(one: InputMemo, other: InputMemo): string[] {
   const names = new Set([...Object.keys(one), ...Object.keys(other)]);

@@ -6,7 +6,7 @@ import { connectTemporal } from '../temporal/connect.js';
 import { temporalServer } from '../temporal/temporal-server.js';
 import { backfillWorkflowId, partitions } from './backfill-id.js';
 import { BackfillHandle } from './backfill-handle.js';
-import { backfillMemo, partitionMemo } from './input-memo.js';
+import { backfillMemo, memoOfBackfill, memoOfPartition, partitionMemo } from './input-memo.js';
 import { PartitionHandle } from './partition-handle.js';
 import { readPollers, type Pollers } from './pollers.js';
 import { runFailed } from './run-failed.js';
@@ -14,7 +14,10 @@ import { resultHandle } from './run-handle.js';
 import { startOrFind, startOrJoin, type StartRequest } from './start-or-join.js';
 
 export interface ConnectOptions {
-  /** Host and port of the Temporal server. Absent: what the environment says, in Temporal's own variables and profiles. */
+  /**
+   * Host and port of the Temporal server, in place of the environment's. Namespace, TLS and API key stay what the environment
+   * says, in Temporal's own variables and profiles.
+   */
   readonly address?: string;
   readonly namespace?: string;
   /** The workers' task queue. Absent: `REPAVE_TASK_QUEUE`, else `repave`. */
@@ -36,9 +39,10 @@ export async function connectRepave(options: ConnectOptions = {}): Promise<Repav
     const namespace = options.namespace ?? 'default';
     return new RepaveClient(new Client({ connection: options.connection, namespace }), taskQueue, false);
   }
-  const server = options.address
-    ? { connectionOptions: { address: options.address }, namespace: 'default', address: options.address }
-    : temporalServer(settings);
+  const { env } = settings;
+  const server = temporalServer(
+    options.address ? { ...settings, env: { ...env, TEMPORAL_ADDRESS: options.address } } : settings,
+  );
   const client = await connectTemporal({ ...server, namespace: options.namespace ?? server.namespace });
   return new RepaveClient(client, taskQueue, true);
 }
@@ -68,6 +72,7 @@ export class RepaveClient {
       taskQueue: this.taskQueue,
       input,
       memo: backfillMemo(input),
+      memoOf: memoOfBackfill,
       summary: `${input.pipeline} ${partitions(input)}`,
       priority: inRange(input.priority),
     });
@@ -87,6 +92,7 @@ export class RepaveClient {
       taskQueue: this.taskQueue,
       input,
       memo: partitionMemo(input),
+      memoOf: memoOfPartition,
       summary: `${input.pipeline} ${input.key}`,
     };
     for (;;) {

@@ -5,6 +5,7 @@ import {
   WorkflowNotFoundError,
 } from '@temporalio/client';
 import { Failure } from '../failure.js';
+import { firstArgument } from './first-argument.js';
 import { differences, type InputMemo } from './input-memo.js';
 import type { RunName } from './run-handle.js';
 
@@ -14,6 +15,8 @@ export interface StartRequest {
   readonly taskQueue: string;
   readonly input: object;
   readonly memo: InputMemo;
+  /** The memo that a run of this type with another input would have; undefined where that is no such input. */
+  readonly memoOf: (input: unknown) => InputMemo | undefined;
   readonly summary: string;
   readonly priority?: number;
 }
@@ -51,7 +54,9 @@ export async function startOrFind(client: Client, request: StartRequest): Promis
     }
     const running = await describeRunning(client, request.id);
     if (!running) continue;
-    const kept = running.memo?.[MEMO_FIELD] as InputMemo | undefined;
+    // One that was started by other means has no memo.
+    const kept =
+      (running.memo?.[MEMO_FIELD] as InputMemo | undefined) ?? request.memoOf(await firstArgument(client, running));
     return { run: nameOf(running), differs: kept && differences(kept, request.memo) };
   }
 }

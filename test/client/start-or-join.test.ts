@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { Failure } from '../../src/client.js';
 import { partitionWorkflowId, type Progress } from '../../src/contract.js';
 import { type Bed, makeBed } from '../support/bed.js';
+import { uniqueQueue } from '../support/workflow.js';
 import { until } from '../workflows/scripted.js';
 
 const FIRST = '2024-01-01';
@@ -46,16 +47,34 @@ describe('starting what runs already', () => {
     await first.result();
   });
 
-  it('refuses to join a run that was started otherwise, whose input it does not know', async () => {
+  it('joins a run of equal input that was started by other means, and refuses one of another input', async () => {
     const id = `backfill/${bed.pipeline}/2024-01-01..2024-01-06`;
     const other = await bed.client.temporal.workflow.start('backfill', {
       taskQueue: bed.taskQueue,
       workflowId: id,
       args: [input],
     });
-    await assert.rejects(bed.client.backfill(input), { type: 'InvalidInput' });
+    const joined = await bed.client.backfill({ ...input, priority: 3 });
+    assert.deepEqual([joined.joined, joined.runId], [true, other.firstExecutionRunId]);
+    await assert.rejects(bed.client.backfill({ ...input, concurrency: 2 }), {
+      type: 'InvalidInput',
+      message: /another concurrency\./,
+    });
     await bed.letGo(FIRST);
-    await other.result();
+    await Promise.all([joined.result(), other.result()]);
+  });
+
+  it('refuses to join a run whose input is none', async () => {
+    const other = await bed.client.temporal.workflow.start('backfill', {
+      taskQueue: uniqueQueue(),
+      workflowId: `backfill/${bed.pipeline}/all+missing`,
+      args: [{ pipeline: bed.pipeline, only: 'missing' }],
+    });
+    await assert.rejects(bed.client.backfill({ pipeline: bed.pipeline, only: ['missing'] }), {
+      type: 'InvalidInput',
+      message: /not known here/,
+    });
+    await other.terminate();
   });
 
   it('runs again what has ended', async () => {
