@@ -109,9 +109,17 @@ describe('partition', () => {
   });
 
   it('is cancelled only once the fill has confirmed it and was ended for good', async () => {
-    const ending = gate();
+    const [confirming, ending] = [gate(), gate()];
+    let told = false;
     const [handle, calls] = await start({
-      fill: untilCancelled,
+      fill: async () => {
+        try {
+          await untilCancelled();
+        } finally {
+          told = true;
+          await confirming.opened;
+        }
+      },
       control: {
         endFill: async () => {
           await ending.opened;
@@ -121,6 +129,10 @@ describe('partition', () => {
     });
     await until(() => calls.calls.includes(`fillPartition ${KEY}`));
     await handle.cancel();
+    await until(() => told);
+    // The workflow has long handled the cancel when the activity hears of it, and waits.
+    assert.deepEqual(calls.requests('endFill'), []);
+    confirming.open();
     await until(() => calls.requests('endFill').length === 1);
     assert.equal((await handle.describe()).status.name, 'RUNNING');
     ending.open();
