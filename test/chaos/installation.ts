@@ -2,6 +2,8 @@ import { hostname } from 'node:os';
 import type { Client } from '@temporalio/client';
 import pg from 'pg';
 import { connectRepave, type RepaveClient } from '../../src/client.js';
+import { onlyThisServer } from '../../src/dev/only-this-server.js';
+import { loadSettings } from '../../src/settings.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { testTemporal } from '../support/temporal.js';
 import { createProject, startWorker, type WorkerOptions, type WorkerProcess } from '../support/worker.js';
@@ -67,7 +69,11 @@ export class Installation {
     await database.sql(`${HELD} ${options.tables ?? ''}`);
     const { address } = await testTemporal();
     const namespace = options.namespace ?? 'default';
-    const client = await connectRepave({ address, namespace, taskQueue: options.taskQueue ?? uniqueQueue() });
+    const client = await connectRepave({
+      settings: loadSettings(onlyThisServer(address)),
+      namespace,
+      taskQueue: options.taskQueue ?? uniqueQueue(),
+    });
     return new Installation(database, await createProject(options.pipelines), client, namespace);
   }
 

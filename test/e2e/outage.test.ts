@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connectRepave, type RepaveClient } from '../../src/client.js';
+import { onlyThisServer } from '../../src/dev/only-this-server.js';
+import { loadSettings } from '../../src/settings.js';
 import type { PostgresServer } from '../../src/dev/postgres.js';
 import { until } from '../chaos/until.js';
 import { startPrivatePostgres } from '../support/database.js';
@@ -43,7 +45,8 @@ describe('a database that is away for a while', function () {
   before(async () => {
     [postgres, project] = await Promise.all([startPrivatePostgres(), createProject({ [`${NAME}.ts`]: PIPELINE })]);
     await sql('CREATE TABLE target (day date NOT NULL)');
-    client = await connectRepave({ address: (await testTemporal()).address, taskQueue: uniqueQueue() });
+    const settings = loadSettings(onlyThisServer((await testTemporal()).address));
+    client = await connectRepave({ settings, taskQueue: uniqueQueue() });
     worker = await startWorker({ databaseUrl: postgres.url(), taskQueue: client.taskQueue, project });
   });
   after(async () => {

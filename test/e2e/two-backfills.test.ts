@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { connectRepave, type RepaveClient } from '../../src/client.js';
+import { onlyThisServer } from '../../src/dev/only-this-server.js';
+import { loadSettings } from '../../src/settings.js';
 import { Installation } from '../chaos/installation.js';
 import { until } from '../chaos/until.js';
 import { testTemporal } from '../support/temporal.js';
@@ -36,7 +38,11 @@ describe('two backfills of overlapping days', function () {
       createProject({ [`${PIPELINE}.sql`]: query('two') }),
     ]);
     installation = opened;
-    other = await connectRepave({ address, namespace, taskQueue: uniqueQueue() });
+    other = await connectRepave({
+      settings: loadSettings(onlyThisServer(address)),
+      namespace,
+      taskQueue: uniqueQueue(),
+    });
     await installation.startWorker();
     // Nothing in Temporal knows of both.
     const env = { TEMPORAL_NAMESPACE: namespace };

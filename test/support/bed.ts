@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { connectRepave, type RepaveClient } from '../../src/client.js';
+import { onlyThisServer } from '../../src/dev/only-this-server.js';
+import { loadSettings } from '../../src/settings.js';
 import { createTestDatabase, type TestDatabase } from './database.js';
 import { withClient } from './template.js';
 import { testTemporal } from './temporal.js';
@@ -60,7 +62,10 @@ export async function makeBed(
     ...options.files,
   });
   const taskQueue = uniqueQueue();
-  const client = await connectRepave({ address: (await testTemporal()).address, taskQueue });
+  const client = await connectRepave({
+    settings: loadSettings(onlyThisServer((await testTemporal()).address)),
+    taskQueue,
+  });
   const workers: WorkerProcess[] = [];
   return {
     database,
