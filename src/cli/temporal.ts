@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { findTemporal, runTemporal } from '../dev/run-temporal.js';
 import { settingsFor } from './command.js';
 
 /** `repave temporal …`: Temporal's own command line, at the server that Repave uses here. */
@@ -12,6 +11,8 @@ export function registerTemporal(program: Command): void {
     .passThroughOptions()
     .addHelpText('beforeAll', `  $ repave temporal workflow list\n`)
     .action(async (given: readonly string[]) => {
+      // Loaded here alone: no other command needs what finds and runs the CLI.
+      const { findTemporal, runTemporal } = await import('../dev/run-temporal.js');
       const settings = settingsFor({});
       const cli = await findTemporal(settings, (line) => process.stderr.write(`${line}\n`));
       process.exitCode = await runTemporal(cli, given, settings);

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createProgram } from '../../src/cli/program.js';
@@ -43,6 +44,17 @@ describe('repave', function () {
       assert.match(text, /^ {2}\$ .*repave /, command.name());
       assert.ok(text.includes(`repave ${command.name()}`), command.name());
     }
+  });
+
+  it('loads Temporal’s client only for a command that uses it', () => {
+    const script = `
+      import { createRequire } from 'node:module';
+      await import(${JSON.stringify(new URL('../../src/cli/program.ts', import.meta.url).href)});
+      const loaded = Object.keys(createRequire(import.meta.url).cache);
+      console.log(loaded.filter((path) => path.includes('@temporalio/client')).length, loaded.length > 0);
+    `;
+    const words = ['--import', import.meta.resolve('tsx'), '--input-type=module', '-e', script];
+    assert.equal(execFileSync(process.execPath, words, { encoding: 'utf8', cwd: project }), '0 true\n');
   });
 
   const refused: readonly (readonly [string, readonly string[], RegExp])[] = [
