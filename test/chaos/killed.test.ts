@@ -75,6 +75,7 @@ describe('a worker that is killed round the COMMIT of its fill', function () {
     assert.equal(results.get('killed_after')?.seconds, entry.seconds);
     assert.equal(await rows('killed_after'), 10);
     assert.ok((await attempts('killed_after')) > 1);
+    assert.deepEqual(await installation.database.sql('SELECT pipeline FROM repave.claim'), [], 'claims left');
   });
 
   /** Kills a worker; what its end of the connections had not sent is never sent. */

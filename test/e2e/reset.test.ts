@@ -21,20 +21,36 @@ describe('a fill that is reset in the middle of SQL', function () {
   });
   after(() => installation.close());
 
-  it('is filled once', async () => {
+  it('is filled once, though its attempts are counted anew', async () => {
     const key = '2024-03-01';
     await installation.hold();
     const handle = await installation.client.partition({ pipeline: name, key });
-    const [first] = await installation.heldFills();
-    const { raw } = await installation.temporal.workflow.getHandle(handle.id).describe();
-    const activity = raw.pendingActivities?.[0]?.activityId ?? '';
+    const described = async () => {
+      const { raw } = await installation.temporal.workflow.getHandle(handle.id).describe();
+      return raw.pendingActivities?.[0];
+    };
+    let fence = 0;
+    /** The fill of an attempt that is newer than the last. */
+    const next = () =>
+      until('the next attempt', async () => (await installation.heldFills()).find((fill) => fill.fence > fence));
+    for (const attempt of [1, 2]) {
+      const fill = await next();
+      fence = fill.fence;
+      assert.equal((await described())?.attempt, attempt);
+      await installation.look('SELECT pg_terminate_backend($1)', [fill.pid]);
+    }
+    const third = await next();
+    fence = third.fence;
+    assert.equal((await described())?.attempt, 3);
+
+    const activity = (await described())?.activityId ?? '';
     const words = ['activity', 'reset', '--workflow-id', handle.id, '--activity-id', activity];
     const reset = await temporal(installation.namespace, ...words);
     assert.equal(reset.code, 0, reset.stderr);
-    const again = await until('the attempt that begins anew', async () =>
-      (await installation.heldFills()).find(({ fence }) => fence > (first?.fence ?? 0)),
-    );
-    assert.notEqual(again.pid, first?.pid);
+    const again = await next();
+    assert.notEqual(again.pid, third.pid);
+    const anew = (await described())?.attempt ?? 0;
+    assert.ok(anew > 0 && anew < 3, `attempt ${anew} comes after the third`);
     await installation.release();
     assert.equal((await handle.result()).rows, 10);
     assert.deepEqual(
