@@ -10,7 +10,7 @@ import { createProject } from '../support/worker.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** It asks for a database, the Temporal server and a worker. */
-const TEST = 'test/e2e/reset.test.ts';
+const TEST = 'test/e2e/deaf-source.test.ts';
 
 describe('a database that the environment of a test run names', function () {
   this.timeout(180_000);
