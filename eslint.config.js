@@ -40,7 +40,8 @@ const BASE = ['contract\\.js$', 'failure\\.js$'];
 const importArrow = [
   rootFile('contract.ts', [], { regex: '^[^.]', message: 'contract.ts holds types and constants only.' }),
   rootFile('failure.ts', ['contract\\.js$'], HEAVY, TEMPORAL),
-  rootFile('settings.ts', BASE, HEAVY),
+  rootFile('process-identity.ts', [], HEAVY, TEMPORAL),
+  rootFile('settings.ts', ['process-identity\\.js$', ...BASE], HEAVY),
   rootFile('index.ts', ['pipeline/', 'calendar/', ...BASE], HEAVY, TEMPORAL),
   rootFile('client.ts', ['client/', 'temporal/', 'settings\\.js$', ...BASE], HEAVY),
   folder('client', ['temporal/', 'settings\\.js$', ...BASE], HEAVY),

@@ -2,11 +2,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DEFAULT_TASK_QUEUE } from './contract.js';
 import { Failure } from './failure.js';
+import { type ProcessIdentity, runs } from './process-identity.js';
 
-/** What `repave dev` leaves in `.repave/dev.json`, so that a second terminal finds its servers. */
-export interface DevServers {
-  /** The process that owns them; the file is stale once it has ended. */
-  readonly pid: number;
+/** What `repave dev` leaves in `.repave/dev.json`, so that a second terminal finds its servers: those of the process named, while it runs. */
+export interface DevServers extends ProcessIdentity {
   readonly databaseUrl: string;
   readonly temporalAddress: string;
   readonly temporalUi: string;
@@ -72,16 +71,12 @@ export function databaseUrl(settings: Settings, variable = 'DATABASE_URL'): stri
 
 /** The servers of a `repave dev` that runs in this project; undefined where there is none or its process has ended. */
 export function readDevServers(project: string): DevServers | undefined {
-  let found: DevServers;
   try {
-    found = JSON.parse(readFileSync(join(project, '.repave', 'dev.json'), 'utf8')) as DevServers;
-    process.kill(found.pid, 0);
-  } catch (error) {
-    // EPERM: the process is there and another user's.
-    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return undefined;
-    return JSON.parse(readFileSync(join(project, '.repave', 'dev.json'), 'utf8')) as DevServers;
+    const found = JSON.parse(readFileSync(join(project, '.repave', 'dev.json'), 'utf8')) as DevServers;
+    return runs(found) ? found : undefined;
+  } catch {
+    return undefined;
   }
-  return found;
 }
 
 function integer(env: Environment, name: string, fallback: number, min: number, max: number): number {

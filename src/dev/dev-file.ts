@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { identify, type ProcessIdentity } from '../process-identity.js';
 import type { DevServers } from '../settings.js';
 
 /** The folder below a project in which everything of `repave dev` is kept. Never part of the project's history. */
@@ -11,10 +12,12 @@ export function repaveFolder(project: string): string {
   return folder;
 }
 
-/** Leaves the servers' addresses for other processes of this user; whole at every instant. */
-export function writeDevServers(project: string, servers: DevServers): void {
+/** Leaves the servers' addresses, as this process's, for other processes of this user; whole at every instant. */
+export function writeDevServers(project: string, servers: Omit<DevServers, keyof ProcessIdentity>): void {
   const file = join(repaveFolder(project), 'dev.json');
-  writeFileSync(`${file}.new`, `${JSON.stringify(servers, undefined, 2)}\n`, { mode: 0o600 });
+  writeFileSync(`${file}.new`, `${JSON.stringify({ ...identify(process.pid), ...servers }, undefined, 2)}\n`, {
+    mode: 0o600,
+  });
   renameSync(`${file}.new`, file);
 }
 

@@ -81,7 +81,6 @@ async function bringUp(options: DevOptions, supervisor: Supervisor): Promise<Dev
   }
   const loaded = database.embedded ? await exampleIfMissing(database.url, settings.project) : undefined;
   writeDevServers(settings.project, {
-    pid: process.pid,
     databaseUrl: database.url,
     temporalAddress: temporal.address,
     temporalUi: temporal.ui ?? '',

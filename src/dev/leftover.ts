@@ -1,6 +1,6 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type OwnedProcess, stopForeign, type StopStep } from './owned-process.js';
-import { type ProcessIdentity, runs } from './process-identity.js';
+import { type ProcessIdentity, runs } from '../process-identity.js';
 
 /** Writes down which process this is, so that a later start can end it should we be killed before we can. */
 export function record(file: string, process: OwnedProcess): void {

@@ -1,7 +1,7 @@
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Failure } from '../failure.js';
-import { identify, type ProcessIdentity, runs } from './process-identity.js';
+import { identify, type ProcessIdentity, runs } from '../process-identity.js';
 
 /**
  * Takes a folder for this process alone, until the returned function gives it back or the process has ended, however it

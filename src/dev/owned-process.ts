@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { identify, type ProcessIdentity, runs } from './process-identity.js';
+import { identify, type ProcessIdentity, runs } from '../process-identity.js';
 
 /** A child process of ours that ends no later than this process does, unless this one is killed outright. */
 export interface OwnedProcess {

@@ -3,7 +3,7 @@ import { readFileSync, readlinkSync, realpathSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Failure } from '../failure.js';
 import { stopForeign } from './owned-process.js';
-import { identify } from './process-identity.js';
+import { identify } from '../process-identity.js';
 
 /** What a server writes into `postmaster.pid` of its data folder. */
 export interface PidFile {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DemoOutcome } from '../../src/dev/demo.js';
-import { identify, type ProcessIdentity, runs } from '../../src/dev/process-identity.js';
+import { identify, type ProcessIdentity, runs } from '../../src/process-identity.js';
 import { document, type Ended, repave, startRepave } from '../cli/repave.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { testTemporal } from '../support/temporal.js';

@@ -4,7 +4,7 @@ import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, statSync, symli
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { identify } from '../../src/dev/process-identity.js';
+import { identify } from '../../src/process-identity.js';
 import type { DevUp } from '../../src/dev/dev.js';
 import type { DevServers } from '../../src/settings.js';
 import { type Ended, repave, type Running, startRepave } from '../cli/repave.js';

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { clearLeftover } from '../../src/dev/postgres-leftover.js';
-import { identify, type ProcessIdentity, runs } from '../../src/dev/process-identity.js';
+import { identify, type ProcessIdentity, runs } from '../../src/process-identity.js';
 import { canEnter, serverUser } from '../../src/dev/server-user.js';
 import { clearTemporalLeftover } from '../../src/dev/temporal-server.js';
 

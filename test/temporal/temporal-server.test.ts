@@ -11,6 +11,7 @@ describe('the Temporal server', () => {
   let file: string;
   const dev: DevServers = {
     pid: process.pid,
+    started: '',
     databaseUrl: 'postgres://x',
     temporalAddress: '127.0.0.1:7999',
     temporalUi: '',

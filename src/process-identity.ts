@@ -16,7 +16,8 @@ export function identify(pid: number): ProcessIdentity | undefined {
 
 /** Whether that very process still runs. */
 export function runs(identity: ProcessIdentity): boolean {
-  return identify(identity.pid)?.started === identity.started;
+  const started = identify(identity.pid)?.started;
+  return started !== undefined && started === identity.started;
 }
 
 function startedByProc(pid: number): string | undefined {
