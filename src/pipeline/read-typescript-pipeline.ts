@@ -52,7 +52,7 @@ async function importDefault(file: FileToRead, sources: Iterable<string>): Promi
     return module.default;
   } catch (error) {
     const [message = '', place = ''] = (error instanceof Error ? error.message : String(error)).split('\n');
-    const parsed = message.startsWith("ParseError: ") ? /^ *(.+):(\d+):\d+ *$/.exec(place) : null;
+    const parsed = message.startsWith('ParseError: ') ? /^ *(.+):(\d+):\d+ *$/.exec(place) : null;
     const [, path = file.path, line] = parsed ?? [];
     const own = path === file.path;
     const elsewhere = own ? '' : `, in ${relative(dirname(file.path), path)}:${line}`;
