@@ -259,7 +259,8 @@ describe('what the role has set', () => {
   });
 
   it('sessions that end when idle take nothing else with them', async () => {
-    await setRoleDefaults(test, { idle_session_timeout: '50' });
+    // Longer than a slow machine takes between two statements.
+    await setRoleDefaults(test, { idle_session_timeout: '2s' });
     await withWorker(test, async (database) => {
       await fill(database, fillRequest(sqlPipeline(QUERY)));
       for (;;) {
