@@ -260,7 +260,7 @@ describe('what the role has set', () => {
 
   it('sessions that end when idle take nothing else with them', async () => {
     // Longer than a slow machine takes between two statements.
-    await setRoleDefaults(test, { idle_session_timeout: '2s' });
+    await setRoleDefaults(test, { idle_session_timeout: '2000' });
     await withWorker(test, async (database) => {
       await fill(database, fillRequest(sqlPipeline(QUERY)));
       for (;;) {

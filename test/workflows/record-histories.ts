@@ -6,6 +6,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { ApplicationFailure } from '@temporalio/activity';
 import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import { partitionWorkflowId } from '../../src/contract.js';
@@ -13,6 +14,7 @@ import { testTemporal } from '../support/temporal.js';
 import { Harness } from './harness.js';
 import { days, gate, runsOf, type Script, scripted, until, untilCancelled } from './scripted.js';
 
+const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url));
 const VERSION = '0.1.0';
 const KEYS = days('2024-01-01', 12);
 
@@ -23,7 +25,9 @@ describe('recording histories', () => {
     const { address, cli } = await testTemporal();
     const run = runId === undefined ? [] : ['--run-id', runId];
     const show = ['workflow', 'show', '--address', address, '--workflow-id', workflowId, ...run, '--output', 'json'];
-    const history: unknown = JSON.parse(execFileSync(cli, show, { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 }));
+    const shown = execFileSync(cli, show, { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 });
+    // Stack traces name files by where this checkout lies; the recordings lie in every checkout.
+    const history: unknown = JSON.parse(shown.replaceAll(CHECKOUT, ''));
     const file = new URL(`../histories/${VERSION}-${name}.json`, import.meta.url);
     writeFileSync(file, `${JSON.stringify(history, undefined, 1)}\n`);
   }
