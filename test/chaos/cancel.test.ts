@@ -74,7 +74,8 @@ async function cancel(
   const installation = await Installation.open({ pipelines: { [`${pipeline}.sql`]: PIPELINE }, tables: TABLES });
   try {
     const { client, database } = installation;
-    const worker = await installation.startWorker();
+    // As many slots as fills are held: frozen, it has no poll open that would take a fill from another.
+    const worker = await installation.startWorker({ env: { REPAVE_FILLS: '3' } });
     const range = { pipeline, from: FROM, to: TO };
     await (await client.backfill(range)).result();
     await database.sql('UPDATE source SET version = 2');

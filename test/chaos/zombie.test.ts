@@ -83,7 +83,8 @@ describe('a worker that is frozen in the middle of its fills, and thaws after an
     for (const name of ['zombie_spool', 'zombie_stale']) sets(`${name} waits on first`);
     sets('zombie_stale waits on second');
 
-    first = await installation.startWorker({ env: { WORKER: 'first' } });
+    // As many slots as fills: frozen, it has no poll open that would take a task from the second.
+    first = await installation.startWorker({ env: { WORKER: 'first', REPAVE_FILLS: String(NAMES.length) } });
     for (const name of NAMES) handles.set(name, await installation.client.partition({ pipeline: name, key: KEY }));
     frozen = await installation.heldFills(3);
     for (const name of ['zombie_spool', 'zombie_stale']) await appears(`${name} reads on first`);
