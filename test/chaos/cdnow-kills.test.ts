@@ -16,7 +16,7 @@ const SALES_SUMMARY = `-- repave
 -- start: 1997-01-01
 -- checks: [{ rows: { min: 1 } }, { unique: [sale_date] }]
 SELECT sold_on AS sale_date, count(*) AS orders, sum(quantity) AS units, sum(amount) AS revenue
-FROM   sales CROSS JOIN (SELECT pg_sleep(0.15)) AS moment
+FROM   sales CROSS JOIN (SELECT pg_sleep(0.4)) AS moment
 WHERE  sold_on >= :date AND sold_on < :end_date
 GROUP  BY sold_on
 `;
