@@ -28,11 +28,15 @@ describe('backfill', () => {
     const keys = days('2024-01-01', 10);
     let now = 0;
     let most = 0;
+    const three = gate();
     const [handle, calls] = await start({
       keys,
       plan: { first: keys[0], last: keys[9], notes: ['one left out'] },
       fill: async () => {
         most = Math.max(most, ++now);
+        if (now === 3) three.open();
+        await three.opened;
+        // Time for a fourth to come, were there one.
         await new Promise((resolve) => setTimeout(resolve, 50));
         now -= 1;
         return 2;
