@@ -34,7 +34,8 @@ export interface RowsContext {
 export type Row = Readonly<Record<string, unknown>>;
 export type RowSource = (context: RowsContext) => AsyncIterable<Row> | Iterable<Row>;
 
-interface PipelineSettings {
+/** What pipelines of both kinds have. */
+export interface PipelineSettings {
   readonly name: string;
   /** Absolute path of the file it was read from. */
   readonly file: string;

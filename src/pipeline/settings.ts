@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { GRANULARITIES, type Grid } from '../calendar/calendar.js';
+import { GRANULARITIES } from '../calendar/calendar.js';
 import { KeyError } from '../calendar/key-error.js';
 import { windowOf } from '../calendar/window.js';
 import { isZone } from '../calendar/zone.js';
 import { DEFAULTS, MAX_CONCURRENCY } from '../contract.js';
 import { DURATION_FORM, durationMs } from './duration.js';
-import type { Check, TableName } from './pipeline.js';
+import type { Check, PipelineSettings } from './pipeline.js';
 import { exactObject, oneOf, shapeProblems, type ShapeProblem, textThat, trueOrFalse, wholeNumber } from './shape.js';
 import { parseTableName } from './table-name.js';
 
@@ -85,19 +85,7 @@ const typescriptSettings = exactObject('setting', 'an object of settings', {
 });
 
 /** A pipeline's settings with their defaults, still without name, file and fingerprint. */
-export interface ReadSettings {
-  readonly target: TableName;
-  readonly partition: Grid & { readonly column: string };
-  readonly start?: string;
-  readonly checks: readonly Check[];
-  readonly concurrency?: number;
-  readonly retry: { readonly attempts: number; readonly giveUpAfterMs: number };
-  readonly timeoutMs: number;
-  readonly lookback: number;
-  readonly version?: string;
-  readonly allowEmpty: boolean;
-  readonly database: string;
-}
+export type ReadSettings = Omit<PipelineSettings, 'name' | 'file' | 'fingerprint'>;
 
 /** Settings that were read, or what is wrong with them. */
 export type SettingsResult<Settings> =

@@ -80,11 +80,6 @@ export async function alone<T>(session: Session, database: Database, statement: 
   return result;
 }
 
-/** Sets the lock timeout for the rest of the transaction. */
-export async function setLockTimeout(session: Session, milliseconds: number): Promise<void> {
-  await session.query(`SELECT pg_catalog.set_config('lock_timeout', $1, true)`, [String(milliseconds)]);
-}
-
 /** Commits. True only where the server says so: an aborted transaction answers ROLLBACK, and no error. */
 export async function commit(session: Session): Promise<boolean> {
   const result = await session.query('COMMIT');
