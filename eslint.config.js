@@ -38,7 +38,8 @@ function restrict(files, patterns) {
 const BASE = ['contract\\.js$', 'failure\\.js$'];
 
 const importArrow = [
-  rootFile('contract.ts', [], { regex: '^[^.]', message: 'contract.ts holds types and constants only.' }),
+  rootFile('contract.ts', ['contract/'], { regex: '^[^.]', message: 'The contract holds types and constants only.' }),
+  folder('contract', [], { regex: '^[^.]', message: 'The contract holds types and constants only.' }),
   rootFile('failure.ts', ['contract\\.js$'], HEAVY, TEMPORAL),
   rootFile('process-identity.ts', [], HEAVY, TEMPORAL),
   rootFile('settings.ts', ['process-identity\\.js$', ...BASE], HEAVY),
@@ -50,8 +51,9 @@ const importArrow = [
   folder('warehouse', ['pipeline/', 'calendar/', ...BASE], TEMPORAL),
   folder('plan', ['warehouse/', 'pipeline/', 'calendar/', ...BASE], TEMPORAL),
   folder('temporal', ['settings\\.js$', ...BASE], HEAVY),
+  folder('telling', ['settings\\.js$', ...BASE], HEAVY, TEMPORAL),
   folder('telemetry', ['settings\\.js$', ...BASE], DEV),
-  folder('activities', ['plan/', 'warehouse/', 'pipeline/', 'calendar/', 'telemetry/', ...BASE]),
+  folder('activities', ['plan/', 'warehouse/', 'pipeline/', 'calendar/', 'telemetry/', 'telling/', ...BASE]),
   restrict(
     ['src/worker.ts', 'src/worker/**/*.ts'],
     [
@@ -71,6 +73,7 @@ const importArrow = [
       'calendar/',
       'temporal/',
       'telemetry/',
+      'telling/',
       'settings\\.js$',
       ...BASE,
     ],
@@ -81,7 +84,14 @@ const importArrow = [
   ),
   // The two ends of the arrow: what they start is theirs to import.
   restrict(
-    ['src/cli/worker.ts', 'src/cli/dev.ts', 'src/cli/demo.ts', 'src/cli/temporal.ts'],
+    [
+      'src/cli/worker.ts',
+      'src/cli/dev.ts',
+      'src/cli/demo.ts',
+      'src/cli/demo-heal.ts',
+      'src/cli/demo-end.ts',
+      'src/cli/temporal.ts',
+    ],
     [{ regex: '/(?:activities|workflows)/', message: 'The command starts workers, it is none.' }],
   ),
   {

@@ -13,10 +13,14 @@ export class Failure extends Error {
     readonly options: {
       /** Milliseconds after which a retry makes sense. */
       readonly retryAfterMs?: number;
+      /** Milliseconds up to which that may be prolonged the longer it goes on. Absent: it may not. */
+      readonly longestWaitMs?: number;
       /** Set where a retryable kind has used up its tries. */
       readonly final?: boolean;
       /** SQLSTATE of the server's error, where there was one. */
       readonly sqlstate?: string;
+      /** The database that it is about, where that is known: never its user or its password. */
+      readonly place?: string;
     } = {},
   ) {
     super(message);

@@ -25,9 +25,20 @@ export interface Settings {
   readonly shutdownGraceMs: number;
   /** Milliseconds that a starting worker waits for its servers. */
   readonly connectWaitMs: number;
+  /** Whom a worker tells what people act on. All three are secrets: never print them. */
+  readonly notify: NotifySettings;
   /** Present while a `repave dev` runs in this project and the environment names no servers of its own. */
   readonly dev?: DevServers;
   readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** The notify hooks as the environment has them; a worker judges them when it starts. */
+export interface NotifySettings {
+  readonly url?: string;
+  /** Run by a shell. */
+  readonly command?: string;
+  /** Signs what they are told. */
+  readonly secret?: string;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -48,6 +59,11 @@ export function loadSettings(
     spoolDir: env.REPAVE_SPOOL_DIR || undefined,
     shutdownGraceMs: integer(env, 'REPAVE_SHUTDOWN_GRACE', 30, 0, 86_400) * 1000,
     connectWaitMs: integer(env, 'REPAVE_CONNECT_WAIT', 30, 0, 3_600) * 1000,
+    notify: {
+      url: env.REPAVE_NOTIFY_URL || undefined,
+      command: env.REPAVE_NOTIFY_COMMAND || undefined,
+      secret: env.REPAVE_NOTIFY_SECRET || undefined,
+    },
     dev,
     env,
   });
@@ -58,7 +74,7 @@ export function loadSettings(
  * Throws `InvalidInput` where neither is there. The value is a secret: never print it.
  */
 export function databaseUrl(settings: Settings, variable = 'DATABASE_URL'): string {
-  const url = settings.env[variable] || (variable === 'DATABASE_URL' ? settings.dev?.databaseUrl : undefined);
+  const url = urlOf(settings, variable);
   if (!url) {
     throw new Failure(
       'InvalidInput',
@@ -67,6 +83,15 @@ export function databaseUrl(settings: Settings, variable = 'DATABASE_URL'): stri
     );
   }
   return url;
+}
+
+/** Whether {@link databaseUrl} would find one. */
+export function hasDatabaseUrl(settings: Settings, variable: string): boolean {
+  return Boolean(urlOf(settings, variable));
+}
+
+function urlOf(settings: Settings, variable: string): string | undefined {
+  return settings.env[variable] || (variable === 'DATABASE_URL' ? settings.dev?.databaseUrl : undefined);
 }
 
 /** The servers of a `repave dev` that runs in this project; undefined where there is none or its process has ended. */

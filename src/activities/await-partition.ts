@@ -1,43 +1,53 @@
 import { Context } from '@temporalio/activity';
-import { ServiceError, WorkflowContinuedAsNewError, WorkflowFailedError } from '@temporalio/client';
-import { WorkflowNotFoundError } from '@temporalio/common';
-import { Failure } from '../failure.js';
-import { stateOf } from '../plan/state.js';
-import { partitionRows } from '../warehouse/partitions.js';
+import { stateOf } from '../warehouse/partition-state.js';
+import { partitionStates } from '../warehouse/partition-states.js';
+import { comesAfter } from '../warehouse/upstream.js';
 import type { ActivityDeps } from './activity-deps.js';
 import { answering } from './answering.js';
 import type { AwaitedPartition, AwaitPartitionRequest } from './messages.js';
+import { movedOf } from './moved-of.js';
 import { withPlannedDatabase } from './planned-database.js';
+import { RunEnds } from './run-ends.js';
 import { plannedPipeline } from './served-pipeline.js';
 
 /**
- * Waits until another run of a partition has ended, however it ends, and says whether the partition is still to be filled.
- * Holds no fill's slot and no connection meanwhile.
+ * Waits until another run of a partition, or of several in one, has ended, however it ends, and says what of it is still to be
+ * filled. Holds no fill's slot and no connection meanwhile.
  */
-export function awaitPartition(deps: ActivityDeps): (request: AwaitPartitionRequest) => Promise<AwaitedPartition> {
-  return answering('attempts', async ({ pipeline: name, ledger, key, id, only, fingerprint }) => {
-    await ended(id);
+export function awaitPartition(
+  deps: ActivityDeps,
+  ends = new RunEnds(),
+): (request: AwaitPartitionRequest) => Promise<AwaitedPartition> {
+  return answering('attempts', async ({ pipeline: name, ledger, key, keys = [key], id, only, fingerprint }) => {
+    const { client, cancellationSignal } = Context.current();
+    await ends.firstOf(client, [id], cancellationSignal);
     if (!only) return { wanted: true };
-    const pipeline = await plannedPipeline(deps, name);
-    const rows = await withPlannedDatabase(deps, pipeline, ledger, (database) =>
-      partitionRows(database, name, key, key),
-    );
-    const state = stateOf(rows.get(key), fingerprint);
-    return { wanted: state !== 'filled' && only.includes(state) };
+    const wantedKeys = await wantedOf(deps, { pipeline: name, ledger, only, fingerprint }, keys);
+    return { wanted: wantedKeys.length > 0, ...(keys.length > 1 ? { wantedKeys } : {}) };
   });
 }
 
-async function ended(workflowId: string): Promise<void> {
-  const { client, cancellationSignal: signal } = Context.current();
-  try {
-    await client.workflow.getHandle(workflowId).result();
-  } catch (error) {
-    if (signal.aborted) throw signal.reason;
-    if (error instanceof WorkflowFailedError || error instanceof WorkflowContinuedAsNewError) return;
-    if (error instanceof WorkflowNotFoundError) return;
-    if (error instanceof ServiceError) {
-      throw new Failure('Conflict', `Temporal did not say when ${workflowId} ends. It is asked again.`);
-    }
-    throw error;
-  }
+/** Those of some partitions that a backfill with this choice would still fill. */
+export async function wantedOf(
+  deps: ActivityDeps,
+  { pipeline: name, ledger, only, fingerprint }: Choice,
+  keys: readonly string[],
+): Promise<readonly string[]> {
+  if (!only) return keys;
+  const pipeline = await plannedPipeline(deps, name);
+  const spans = keys.map((key) => ({ from: key, to: key }));
+  const rows = await withPlannedDatabase(deps, pipeline, ledger, async (database) =>
+    partitionStates(database, name, spans, await comesAfter(database, pipeline)),
+  );
+  const states = new Map(keys.map((key) => [key, stateOf(rows.get(key), fingerprint)]));
+  const filled = only.includes('changed') ? [...rows.values()].filter(({ key }) => states.get(key) === 'filled') : [];
+  const moved = filled.length > 0 && (await deps.withDatabase(pipeline, (it) => movedOf(deps, pipeline, it, filled)));
+  return keys.filter((key) => {
+    const state = states.get(key);
+    if (state === 'filled') return moved && moved.has(key);
+    return state !== undefined && only.includes(state);
+  });
 }
+
+/** What decides whether a backfill still wants a partition. */
+type Choice = Pick<AwaitPartitionRequest, 'pipeline' | 'ledger' | 'only' | 'fingerprint'>;

@@ -1,4 +1,5 @@
 import { Context } from '@temporalio/activity';
+import { ServiceError } from '@temporalio/client';
 import { WorkflowNotFoundError } from '@temporalio/common';
 import { partitionWorkflowId } from '../contract.js';
 import { Failure } from '../failure.js';
@@ -7,9 +8,10 @@ import { parsePartitionInput } from '../plan/parse-input.js';
 import { ledgerId } from '../warehouse/ledger.js';
 import type { ActivityDeps } from './activity-deps.js';
 import { answering } from './answering.js';
+import { fillPolicy } from './fill-policy.js';
 import type { PlannedPartition, PlanPartitionRequest } from './messages.js';
-import { fillPolicy } from './plan-backfill.js';
 import { requestedPipeline } from './served-pipeline.js';
+import { startedBy } from './started-by.js';
 
 /**
  * Judges the raw input of a partition started alone and resolves its settings. Writes nothing. Throws `InvalidInput`,
@@ -20,10 +22,10 @@ export function planPartition(deps: ActivityDeps): (request: PlanPartitionReques
     const input = parsePartitionInput(raw, extra);
     const pipeline = await requestedPipeline(deps, input.pipeline);
     judgePartition(input, pipeline, new Date());
-    const policy = await deps.withDatabase(pipeline, async (database) =>
-      fillPolicy(pipeline, await ledgerId(database)),
-    );
-    const planned: PlannedPartition = { pipeline: pipeline.name, key: input.key, policy };
+    const ledger = await deps.withDatabase(pipeline, (database) => ledgerId(database, { orNewer: true }));
+    const policy = { ...fillPolicy(pipeline, ledger), onBusy: input.onBusy, startedBy: await startedBy() };
+    const notifies = deps.hooks.length > 0 || undefined;
+    const planned: PlannedPartition = { pipeline: pipeline.name, key: input.key, policy, notifies };
     const other = partitionWorkflowId(pipeline.name, input.key);
     const onBusy = input.onBusy ?? 'wait';
     // Waiting needs no look: the window's lock does it.
@@ -42,6 +44,7 @@ async function isRunning(workflowId: string): Promise<boolean> {
     return status.name === 'RUNNING';
   } catch (error) {
     if (error instanceof WorkflowNotFoundError) return false;
-    throw error;
+    if (!(error instanceof ServiceError)) throw error;
+    throw new Failure('Conflict', `Temporal did not say whether ${workflowId} runs. It is asked again.`);
   }
 }

@@ -10,12 +10,12 @@ import type { ActivityDeps } from './activity-deps.js';
  */
 export async function withPlannedDatabase<Result>(
   deps: ActivityDeps,
-  pipeline: Pipeline,
+  pipeline: Pick<Pipeline, 'database'>,
   ledger: string,
   use: (database: Database) => Promise<Result>,
 ): Promise<Result> {
   return deps.withDatabase(pipeline, async (database) => {
-    const here = await ledgerId(database);
+    const here = await ledgerId(database, { orNewer: true });
     if (here !== ledger) {
       throw new Failure(
         'WrongLedger',

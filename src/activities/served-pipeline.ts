@@ -3,7 +3,7 @@ import type { Pipeline } from '../pipeline/pipeline.js';
 import type { ActivityDeps } from './activity-deps.js';
 
 /** Milliseconds until a worker that has the pipeline may have come up in a rolling deploy. */
-const OUTDATED_RETRY_MS = 10_000;
+export const OUTDATED_RETRY_MS = 10_000;
 
 /** The pipeline a request names. Throws `UnknownPipeline`, or with the reason why it is not served: `InvalidPipeline`, say. */
 export async function requestedPipeline(
@@ -18,7 +18,7 @@ export async function requestedPipeline(
   throw new Failure(
     'UnknownPipeline',
     `No pipeline ${JSON.stringify(name)} is served here: ${known.length > 0 ? `there are ${listed(known)}` : 'there is none'}. ` +
-      'Check the name; after adding a file to pipelines/, start the worker again.',
+      'Check the name; after adding a file to pipelines/, start the worker again (`repave dev` does so by itself).',
   );
 }
 

@@ -2,6 +2,11 @@
 export const GRANULARITIES = ['hour', 'day', 'week', 'month', 'quarter', 'year'] as const;
 export type Granularity = (typeof GRANULARITIES)[number];
 
+/** Whether a text, such as the ledger's, names a unit that this version knows. */
+export function isGranularity(by: string): by is Granularity {
+  return (GRANULARITIES as readonly string[]).includes(by);
+}
+
 /** A calendar: units of one granularity in one IANA time zone. Hours are UTC's whatever the zone. */
 export interface Grid {
   readonly by: Granularity;

@@ -6,8 +6,8 @@ const DAY_MS = 86_400_000;
 interface ZoneFacts {
   /** Days since the epoch that the zone's clocks skipped as a whole, in order. */
   readonly absent: readonly number[];
-  /** Whether the zone's offset from UTC ever changes. */
-  readonly changes: boolean;
+  /** Milliseconds since the epoch of the last change of the zone's offset from UTC before 2100. */
+  readonly lastChange: number | undefined;
 }
 
 const known = new Map<string, ZoneFacts>();
@@ -17,18 +17,38 @@ const known = new Map<string, ZoneFacts>();
  * `+02:00` are none: PostgreSQL reads their sign the other way round.
  */
 export function isZone(zone: string): boolean {
-  if (!/^[A-Za-z]/.test(zone)) return false;
+  return spelledZone(zone) !== undefined;
+}
+
+/** A zone's name with the capitals that IANA gives it, `Europe/Vienna` of `europe/vienna`; undefined for what {@link isZone} refuses. */
+export function spelledZone(zone: string): string | undefined {
+  if (!/^[A-Za-z]/.test(zone)) return undefined;
   try {
-    Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(zone);
-    return true;
+    return Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(zone).timeZoneId;
   } catch {
-    return false;
+    return undefined;
   }
 }
 
-/** Whether the zone's clock is ever changed, so that a wall time may come twice or never. False for `UTC`. */
-export function clockChanges(zone: string): boolean {
-  return factsOf(zone).changes;
+/**
+ * Milliseconds since the epoch at which the zone's clock was or will be changed for the last time before 2100, so that a wall
+ * time up to there may come twice or never. Undefined for `UTC`, whose clock never is; a yearly change has no last one
+ * before 2099.
+ */
+export function lastClockChange(zone: string): number | undefined {
+  return factsOf(zone).lastChange;
+}
+
+/** Milliseconds since the epoch at which the zone's clock is changed, after `from` and before `to`, in order. */
+export function clockChangesBetween(zone: string, from: number, to: number): number[] {
+  const changes: number[] = [];
+  let at = Temporal.Instant.fromEpochMilliseconds(from).toZonedDateTimeISO(zone);
+  for (;;) {
+    const next = at.getTimeZoneTransition('next');
+    if (!next || next.epochMilliseconds >= to) return changes;
+    changes.push(next.epochMilliseconds);
+    at = next;
+  }
 }
 
 /** Days, in days since the epoch and in order, that have no time in the zone: its clocks skipped them. */
@@ -69,14 +89,14 @@ function factsOf(zone: string): ZoneFacts {
 
 function readFacts(zone: string): ZoneFacts {
   const absent: number[] = [];
-  let changes = false;
+  let lastChange: number | undefined;
   let before = Temporal.Instant.from('1800-01-01T00:00:00Z').toZonedDateTimeISO(zone);
   // Zones with yearly changes have transitions without end; nobody announces a skipped day a century ahead.
   const end = Date.UTC(2100, 0, 1);
   for (;;) {
     const after = before.getTimeZoneTransition('next');
-    if (!after || after.epochMilliseconds >= end) return { absent, changes };
-    changes = true;
+    if (!after || after.epochMilliseconds >= end) return { absent, lastChange };
+    lastChange = after.epochMilliseconds;
     const from = after.epochMilliseconds + before.offsetNanoseconds / 1e6;
     const to = after.epochMilliseconds + after.offsetNanoseconds / 1e6;
     for (let day = Math.ceil(from / DAY_MS); (day + 1) * DAY_MS <= to; day++) absent.push(day);

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { BackfillHandle, RepaveClient } from '../client.js';
-import { MAX_CONCURRENCY, ON_BUSY } from '../contract.js';
+import { MAX_CONCURRENCY, ON_BUSY, ON_FAILURE } from '../contract.js';
 import { Failure } from '../failure.js';
 import { parseBackfillInput } from '../plan/parse-input.js';
 import { addCommand, type CommonOptions, type Context, runs, withTemporal } from './command.js';
@@ -17,6 +17,10 @@ interface BackfillOptions extends CommonOptions, SelectionOptions {
   readonly concurrency?: number;
   readonly priority?: number;
   readonly onBusy?: string;
+  readonly plan?: string;
+  readonly canary?: number;
+  readonly onFailure?: string;
+  readonly maxFailures?: number;
   readonly id?: string;
   readonly detach?: boolean;
   readonly dryRun?: boolean;
@@ -29,6 +33,7 @@ export function registerBackfill(program: Command): void {
     examples: [
       'repave backfill sales_summary 2024-02-29 2024-03-01..2024-03-31',
       'repave backfill sales_summary --only missing,failed --detach',
+      'repave backfill sales_summary --only outdated --canary 3 --on-failure pause',
     ],
     after:
       'Ctrl-C stops following, not the backfill; `repave cancel` stops that.\n' +
@@ -44,6 +49,15 @@ export function registerBackfill(program: Command): void {
     .addOption(
       new Option('--on-busy <what>', `a partition that another run fills: ${ON_BUSY.join(', ')} (default: wait)`),
     )
+    .option(
+      '--plan <id>',
+      'fill exactly the plan that `repave plan` gave this id; where it is another by now, nothing is begun',
+    )
+    .option('--canary <n>', 'fill the first n alone, and go on only if they all succeed', wholeNumber)
+    .addOption(
+      new Option('--on-failure <what>', `once partitions have failed: ${ON_FAILURE.join(', ')} (default: continue)`),
+    )
+    .option('--max-failures <n>', 'how many must have failed for --on-failure pause or stop (default: 1)', wholeNumber)
     .option('--id <workflow-id>', "the workflow's id (default: named for what it fills)")
     .option('--detach', 'start it and come back at once')
     .option('--dry-run', 'say what would be filled, start nothing: the same as `repave plan`')
@@ -56,8 +70,10 @@ async function backfill(
   options: BackfillOptions,
 ): Promise<ExitCode> {
   const { settings, output } = context;
-  const { concurrency, priority, onBusy } = options;
-  const policy = Object.entries({ concurrency, priority, onBusy }).filter(([, value]) => value !== undefined);
+  const { concurrency, priority, onBusy, plan, canary, onFailure, maxFailures } = options;
+  const policy = Object.entries({ concurrency, priority, onBusy, plan, canary, onFailure, maxFailures }).filter(
+    ([, value]) => value !== undefined,
+  );
   const input = parseBackfillInput({ pipeline, ...selection(keys, options), ...Object.fromEntries(policy) }, []);
   if (options.dryRun) return showPlan(context, input);
 
@@ -69,11 +85,11 @@ async function backfill(
     for (const note of notes) output.say(note);
     const handle = await repave.backfill(input, options.id === undefined ? {} : { id: options.id });
     output.say(`${handle.joined ? 'Joined' : 'Started'} ${handle.id}`);
-    return options.detach ? leave(output, repave, handle, notes) : follow(output, repave, handle, { notes });
+    return options.detach ? leave(output, repave, handle, notes) : follow(context, repave, handle, { notes });
   });
 }
 
-async function leave(
+export async function leave(
   output: Output,
   repave: RepaveClient,
   { id, runId, joined }: BackfillHandle,

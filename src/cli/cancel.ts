@@ -2,9 +2,11 @@ import type { Command } from 'commander';
 import type { RepaveClient } from '../client.js';
 import { WORKFLOW_TYPES } from '../contract.js';
 import { Failure } from '../failure.js';
+import type { Settings } from '../settings.js';
 import { addCommand, type CommonOptions, type Context, runs, withTemporal } from './command.js';
 import { EXIT, type ExitCode, exitCodeOf } from './exit.js';
 import { isBackfillFailed } from './follow.js';
+import { isUnknown, openBackfills } from './open-backfills.js';
 import type { Output } from './output.js';
 import { sayIfNoWorker, withClient } from './temporal-client.js';
 
@@ -28,7 +30,9 @@ async function cancel(
   options: CancelOptions,
 ): Promise<ExitCode> {
   return withClient(settings, async (repave) => {
-    const state = await stateOf(repave, id);
+    const state = await stateOf(repave, id).catch(async (error: unknown) => {
+      throw (isUnknown(error) ? await namesPipeline(settings, repave, id) : undefined) ?? error;
+    });
     if (state !== 'RUNNING') return tellEnded(output, id, state);
     const handle = repave.handle(id);
     try {
@@ -75,6 +79,16 @@ async function stateOf(repave: RepaveClient, id: string): Promise<string> {
     );
   }
   return status.name;
+}
+
+/** What to say where a pipeline's name was given for an id; undefined where it is none. What cannot be undone is asked for by id. */
+async function namesPipeline(settings: Settings, repave: RepaveClient, name: string): Promise<Failure | undefined> {
+  const { ids, pipelines } = await openBackfills(settings, repave, name);
+  if (ids.length === 0 && !pipelines.includes(name)) return undefined;
+  const expected = `${name} is a pipeline: expected the id of a backfill.`;
+  if (ids.length === 0) return new Failure('InvalidInput', `${expected} None of ${name} runs.`);
+  const commands = ids.map((id) => `  repave cancel ${id}`);
+  return new Failure('InvalidInput', [`${expected} Those of ${name} that run end by:`, ...commands].join('\n'));
 }
 
 /** A cancel that comes too late has nothing to do. */

@@ -30,21 +30,31 @@ export interface CommandHelp {
 
 /** Adds a command with the options that all have, and help that leads with its examples. */
 export function addCommand(program: Command, nameAndArguments: string, help: CommandHelp): Command {
-  const command = program.command(nameAndArguments).description(help.summary);
-  command.addHelpText('before', `${help.examples.map((example) => `  $ ${example}`).join('\n')}\n`);
-  if (help.after) command.addHelpText('after', `\n${help.after}`);
-  return command
+  return describeCommand(program.command(nameAndArguments), help)
     .addOption(new Option('--json', 'write JSON to standard output, for programs'))
     .addOption(new Option('--no-color', 'no colour (also: NO_COLOR=1)'))
     .addOption(new Option('--project <folder>', 'folder that holds pipelines/ (default: REPAVE_PROJECT, else here)'));
 }
 
+/** Gives a command, or a group of them, its summary and help that leads with its examples. */
+export function describeCommand(command: Command, { summary, examples, after }: CommandHelp): Command {
+  command.description(summary).addHelpText('before', `${examples.map((example) => `  $ ${example}`).join('\n')}\n`);
+  return after ? command.addHelpText('after', `\n${after}`) : command;
+}
+
 /** Adds the options that say which Temporal server and task queue a command uses. */
 export function withTemporal(command: Command): Command {
+  return withTemporalServer(command).option(
+    '--task-queue <name>',
+    'task queue of the workers (default: REPAVE_TASK_QUEUE, else `repave`)',
+  );
+}
+
+/** Adds the options that say which Temporal server a command uses. */
+export function withTemporalServer(command: Command): Command {
   return command
     .option('--address <host:port>', "Temporal's frontend (default: TEMPORAL_ADDRESS, else a running `repave dev`)")
-    .option('--namespace <name>', 'its namespace (default: TEMPORAL_NAMESPACE, else `default`)')
-    .option('--task-queue <name>', 'task queue of the workers (default: REPAVE_TASK_QUEUE, else `repave`)');
+    .option('--namespace <name>', 'its namespace (default: TEMPORAL_NAMESPACE, else `default`)');
 }
 
 /**

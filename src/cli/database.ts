@@ -1,6 +1,7 @@
 import { join } from 'node:path';
+import type { Pipeline } from '../pipeline/pipeline.js';
 import { databaseUrl, type Settings } from '../settings.js';
-import { type Database, openDatabase } from '../warehouse/database.js';
+import { type Database, type DatabaseOptions, openDatabase } from '../warehouse/database.js';
 
 /** The folder of a project's pipeline files. */
 export function pipelinesFolder(settings: Settings): string {
@@ -19,12 +20,32 @@ export async function withDatabase<Result>(
   return withDatabaseAt(databaseUrl(settings, variable), use);
 }
 
+/** {@link withDatabase} for one that a pipeline's query reads: a standby will do. */
+export async function withSource<Result>(
+  settings: Settings,
+  variable: string,
+  use: (source: Database) => Promise<Result>,
+): Promise<Result> {
+  return withDatabaseAt(databaseUrl(settings, variable), use, { readOnly: true });
+}
+
+/** {@link withSource} for the one that a pipeline's query reads; undefined where that is the target's own. */
+export async function withSourceOf<Result>(
+  settings: Settings,
+  pipeline: Pipeline,
+  use: (source: Database | undefined) => Promise<Result>,
+): Promise<Result> {
+  if (pipeline.kind !== 'sql' || pipeline.source === undefined) return use(undefined);
+  return withSource(settings, pipeline.source, use);
+}
+
 /** {@link withDatabase} for a URL that is at hand. */
 export async function withDatabaseAt<Result>(
   url: string,
   use: (database: Database) => Promise<Result>,
+  options: Pick<DatabaseOptions, 'readOnly'> = {},
 ): Promise<Result> {
-  const database = await openDatabase(url, { fills: 1 });
+  const database = await openDatabase(url, { fills: 1, ...options });
   try {
     return await use(database);
   } finally {

@@ -1,8 +1,9 @@
-import type { Command } from 'commander';
+import { Argument, type Command } from 'commander';
 import type { DemoOutcome } from '../dev/demo.js';
-import { addCommand, type Context, runs } from './command.js';
+import { addCommand, type CommonOptions, type Context, runs } from './command.js';
+import { demoFailed, isWholeDemo } from './demo-end.js';
+import { demoHeal } from './demo-heal.js';
 import { EXIT, type ExitCode } from './exit.js';
-import { isBackfillFailed } from './follow.js';
 import { counted, duration, number } from './format.js';
 import type { Output } from './output.js';
 import { progressView } from './progress-view.js';
@@ -11,11 +12,18 @@ import { progressView } from './progress-view.js';
 export function registerDemo(program: Command): void {
   addCommand(program, 'demo', {
     summary: 'fill 546 days of real purchases on servers of its own, show the result, stop everything',
-    examples: ['repave demo'],
+    examples: ['repave demo', 'repave demo heal'],
     after:
       'Needs nothing that runs and touches no server of yours, whatever the environment names. Its state is kept in\n' +
-      '.repave/demo; run again, it fills everything again and ends the same.',
-  }).action(runs(demo));
+      '.repave/demo; run again, it fills everything again and ends the same. `repave demo heal` then breaks three dates on\n' +
+      'purpose, each in its own way, and has verify and a heal set them right.',
+  })
+    .addArgument(new Argument('[part]', 'break three dates, and heal them').choices(['heal']))
+    .action(
+      runs<readonly [string | undefined], CommonOptions>((context, [part]) =>
+        part === 'heal' ? demoHeal(context) : demo(context),
+      ),
+    );
 }
 
 async function demo({ settings, output }: Context): Promise<ExitCode> {
@@ -31,7 +39,7 @@ async function demo({ settings, output }: Context): Promise<ExitCode> {
       env: settings.env,
       say: (line) => output.say(line),
       onFilling: () => (fillingSince = performance.now()),
-      onProgress: (progress) => view.show(progress),
+      onProgress: (progress) => view.show({ progress }),
       onFilled: () => {
         filledAt = performance.now();
         view.end();
@@ -48,21 +56,11 @@ async function demo({ settings, output }: Context): Promise<ExitCode> {
     };
     output.document({ ...outcome.value, seconds });
     output.result(picture(outcome.value, seconds, output));
-    return isWhole(outcome.value) ? EXIT.done : EXIT.notWhole;
+    return isWholeDemo(outcome.value) ? EXIT.done : EXIT.notWhole;
   } catch (error) {
     view.end();
-    output.say('The demo failed. Nothing of it runs any more.');
-    if (isBackfillFailed(error)) {
-      output.say(`${error.type}: ${error.message}`);
-      return EXIT.notWhole;
-    }
-    throw error;
+    return demoFailed(error, output);
   }
-}
-
-/** Whether every figure is what a fresh count of the purchases gives, and the ledger says the same. */
-function isWhole({ result, report }: DemoOutcome): boolean {
-  return result.failed === 0 && report.differing === 0 && report.ledger.differing === 0 && report.ledger.failed === 0;
 }
 
 const BAR = 40;
@@ -80,7 +78,7 @@ function picture(
     const length = Math.max(1, Math.round((BAR * Number(revenue)) / largest));
     return `  ${month}  ${blue('█'.repeat(length))}${' '.repeat(BAR - length)} ${money(revenue).padStart(12)}  ${dim(`${number(orders).padStart(6)} orders`)}`;
   });
-  const whole = isWhole(outcome);
+  const whole = isWholeDemo(outcome);
   return [
     '',
     bold('Revenue by month, from sales_summary'),

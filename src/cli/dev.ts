@@ -62,7 +62,7 @@ function summary(up: DevUp, project: string, pipeline: string | undefined, outpu
     'In a second terminal:',
     ...nextCommands(up.taskQueue, pipeline).map((command) => `  ${cyan(command)}`),
     '',
-    'Pipelines are read once, at the start: after a change, start this again.',
+    'When a file in pipelines/ changes, or one that it imports, the worker starts again and takes it in.',
     'Ctrl-C stops everything.',
   ];
   return lines.join('\n');

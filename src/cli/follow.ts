@@ -1,27 +1,37 @@
-import type { BackfillFailed, BackfillHandle, RepaveClient } from '../client.js';
-import type { BackfillResult, Progress } from '../contract.js';
+import type { BackfillFailed, BackfillHandle, Pollers, RepaveClient } from '../client.js';
+import type { BackfillResult } from '../contract.js';
+import type { Context } from './command.js';
 import { EXIT, type ExitCode, exitCodeOf, tell } from './exit.js';
 import { counted, number, span } from './format.js';
 import type { Output } from './output.js';
 import { progressView } from './progress-view.js';
+import { doneOf, listAllFailed } from './progress-words.js';
+import { downstreamResults, resumeDownstream } from './downstream-text.js';
+import { ledgerOf } from './ledger-progress.js';
+import { sayWaits } from './say-waits.js';
+import type { Sight } from './sight.js';
+import { sights } from './sights.js';
 import { sayIfNoWorker } from './temporal-client.js';
 
+/** Children whose attempts stand in a document. */
+const SHOWN_TO_PROGRAMS = 20;
+
 export interface FollowOptions {
-  /** Told of each progress, beside what is shown. */
-  readonly onProgress?: (progress: Progress) => void;
+  /** Told of each sight that differs from the one before, beside what is shown. */
+  readonly onSight?: (sight: Sight) => void;
   /** Said before it was started; they stand in its document too. */
   readonly notes?: readonly string[];
 }
 
 /**
- * Follows a backfill to its end and writes how it ended. Ctrl-C stops following, not the backfill, and says how to come
- * back.
+ * Follows a backfill to its end and writes how it ended. Where no worker answers it goes on by what the ledger has. Ctrl-C
+ * stops following, not the backfill, and says how to come back.
  */
 export async function follow(
-  output: Output,
+  { settings, output }: Context,
   repave: RepaveClient,
   handle: BackfillHandle,
-  { onProgress, notes }: FollowOptions = {},
+  { onSight, notes }: FollowOptions = {},
 ): Promise<ExitCode> {
   let interrupt = (): void => undefined;
   const interrupted = new Promise<'interrupted'>((resolve) => {
@@ -32,13 +42,25 @@ export async function follow(
   const view = progressView(output);
   const { id, runId, joined } = handle;
   const run = { id, runId, joined, notes };
-  const stopLooking = sayIfNoWorker(output, repave);
+  const following = new AbortController();
+  const { signal } = following;
+  // A live view says it all in its own lines.
+  const stopLooking = view.live ? undefined : sayIfNoWorker(view, repave);
+  const waits = view.live ? undefined : sayWaits(handle, (text) => view.say(text));
   const toTheEnd = async (): Promise<BackfillResult> => {
-    for await (const progress of handle.follow()) {
-      onProgress?.(progress);
-      view.show(progress);
+    const ended = handle.result({ signal });
+    const shown = (): number => (output.json ? SHOWN_TO_PROGRAMS : view.room);
+    const pollers = (): Promise<Pollers> => repave.pollers();
+    let last = '';
+    for await (const sight of sights({ handle, ended, ledger: ledgerOf(settings, id), pollers, shown, signal })) {
+      view.show(sight);
+      const text = JSON.stringify(sight);
+      if (text === last) continue;
+      last = text;
+      waits?.seen(sight);
+      onSight?.(sight);
     }
-    return handle.result();
+    return ended;
   };
   try {
     const ended = await Promise.race([toTheEnd(), interrupted]);
@@ -46,10 +68,11 @@ export async function follow(
     return ended === 'interrupted' ? tellInterrupted(output, run) : tellResult(output, run, ended);
   } catch (error) {
     view.end();
-    if (isBackfillFailed(error)) return tellFailure(output, run, error, view.told);
-    return tellLost(output, run, error);
+    return isBackfillFailed(error) ? tellFailure(output, run, error) : tellLost(output, run, error);
   } finally {
-    stopLooking();
+    following.abort();
+    stopLooking?.();
+    waits?.stop();
     process.removeListener('SIGINT', interrupt);
   }
 }
@@ -60,7 +83,14 @@ type FollowedRun = Pick<BackfillHandle, 'id' | 'runId' | 'joined'> & Pick<Follow
 function tellResult(output: Output, run: FollowedRun, result: BackfillResult): ExitCode {
   output.document({ ...run, result });
   for (const note of result.notes) output.say(note);
+  if (result.stopped) {
+    output.result(`${output.colors.yellow('■')} ${counts(result)}`);
+    for (const line of downstreamResults(result, output.colors)) output.result(line);
+    output.say(resumeDownstream(result) ?? fillTheRest(result));
+    return EXIT.notWhole;
+  }
   output.result(`${output.colors.green('✓')} ${counts(result)}`);
+  for (const line of downstreamResults(result, output.colors)) output.result(line);
   return EXIT.done;
 }
 
@@ -80,7 +110,7 @@ function tellLost(output: Output, run: FollowedRun, error: unknown): ExitCode {
   return exitCode;
 }
 
-function tellFailure(output: Output, run: FollowedRun, error: BackfillFailed, told: ReadonlySet<string>): ExitCode {
+function tellFailure(output: Output, run: FollowedRun, error: BackfillFailed): ExitCode {
   const { type, message, result } = error;
   output.document({ ...run, result, error: { type, message } });
   const { colors } = output;
@@ -88,23 +118,37 @@ function tellFailure(output: Output, run: FollowedRun, error: BackfillFailed, to
     output.say(`${output.errorColors.red('✗')} ${type}: ${message}`);
     return exitCodeOf(type);
   }
-  output.result(`${colors.red('✗')} ${counts(result)}`);
-  // On a terminal they stand above already, where the live view put them.
-  const untold = result.failures.filter(({ key }) => !output.interactive || !told.has(key));
-  for (const failure of untold) output.result(`  ${failure.key}  ${failure.type}: ${failure.message}`);
+  const behind = resumeDownstream(result);
+  output.result(`${behind === undefined ? colors.red('✗') : colors.green('✓')} ${counts(result)}`);
+  for (const line of downstreamResults(result, colors)) output.result(line);
+  if (behind !== undefined) {
+    output.say(`${output.errorColors.red('✗')} ${message}\n${behind}`);
+    return EXIT.notWhole;
+  }
+  for (const failure of result.failures) output.result(`  ${failure.key}  ${failure.type}: ${failure.message}`);
   const more = result.failed - result.failures.length;
-  if (more > 0) output.result(`  and ${number(more)} more: \`repave status ${result.pipeline}\``);
-  const range = span(result.first, result.last);
-  output.say(`Fill what failed again:\n  repave backfill ${result.pipeline}${range && ` ${range}`} --only failed`);
+  if (more > 0) output.result(`  and ${number(more)} more: \`${listAllFailed(result.pipeline)}\``);
+  // The message says why it was stopped: by whom, by `onFailure`, or since its canary failed.
+  output.say(
+    result.stopped ? `${message}\n${fillTheRest(result)}` : `Fill what failed again:\n  repave retry ${run.id}`,
+  );
   return EXIT.notWhole;
 }
 
+/** The command that fills what a stopped backfill has left. */
+function fillTheRest({ pipeline, first, last }: Pick<BackfillResult, 'pipeline' | 'first' | 'last'>): string {
+  const range = span(first, last);
+  return `Fill the rest:\n  repave backfill ${pipeline}${range && ` ${range}`} --only missing,failed,outdated`;
+}
+
 function counts(result: BackfillResult): string {
+  const { total, filled, failed, skipped, stopped, rows } = result;
   const parts = [
-    `${number(result.filled)} of ${counted(result.total, 'partition')} filled`,
-    result.failed > 0 ? `${number(result.failed)} failed` : '',
-    result.skipped > 0 ? `${number(result.skipped)} skipped` : '',
-    counted(result.rows, 'row'),
+    `${number(filled)} of ${counted(total, 'partition')} filled`,
+    failed > 0 ? `${number(failed)} failed` : '',
+    skipped > 0 ? `${number(skipped)} skipped` : '',
+    counted(rows, 'row'),
+    stopped ? `stopped with ${number(total - doneOf(result))} left` : '',
   ];
   return `${`${result.pipeline} ${span(result.first, result.last)}`.trimEnd()}: ${parts.filter((part) => part !== '').join(', ')}`;
 }

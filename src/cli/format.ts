@@ -25,6 +25,14 @@ function joined(large: number, largeUnit: string, small: number, smallUnit: stri
   return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
 }
 
+/** Bytes as `512 B`, `3.4 kB`, `120 MB`, `1.2 GB`, by thousands. */
+export function bytes(value: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  const power = value < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(value) / 3));
+  const scaled = value / 1000 ** power;
+  return `${power === 0 || scaled >= 100 ? Math.round(scaled) : scaled.toFixed(1)} ${units[power]}`;
+}
+
 /** An instant as `2024-02-29 14:02:11 UTC`: UTC, so that two people read the same. */
 export function instant(when: Date | string): string {
   return `${new Date(when).toISOString().slice(0, 19).replace('T', ' ')} UTC`;

@@ -1,104 +1,199 @@
-import type { Progress } from '../contract.js';
-import { cut, duration, number, span } from './format.js';
+import { ago, duration, instant, number, span } from './format.js';
 import type { Colors } from './output.js';
-
-/** Partitions a second, by what was seen; undefined until there is something to go by. */
-export interface Pace {
-  readonly perSecond: number | undefined;
-}
+import { flow, lineOf, type Piece } from './pieces.js';
+import { bar, legend } from './progress-bar.js';
+import {
+  figuresOf,
+  listAllFailed,
+  notReadyText,
+  pausedText,
+  PHASE_WORDS,
+  shareOf,
+  UNANSWERED,
+} from './progress-words.js';
+import { type Sight, waitsFor } from './sight.js';
+import { cutMiddle, oneLine, pad, widthOf } from './width.js';
 
 export interface FrameOptions {
   /** Columns of the terminal; no line is longer. */
   readonly columns: number;
+  /** Lines that there is room for; there are no more. */
+  readonly rows: number;
   readonly colors: Colors;
-  /** Running partitions to name. */
-  readonly rows?: number;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
 }
 
-const RUNNING_ROWS = 8;
-const BAR = 32;
+/** Columns of a bar: at least, for it to say something, and at most. */
+const BAR = { least: 10, most: 100 };
 
-/** The live view of a backfill as text: one bar for the whole, what runs now, how long it will take. */
-export function frame(progress: Progress, pace: Pace, options: FrameOptions): string {
-  const { colors, columns } = options;
-  const lines = [
-    cut(`${progress.pipeline}  ${span(progress.first, progress.last)}`.trimEnd(), columns),
-    barLine(progress, columns, colors),
-    cut(counts(progress, pace), columns),
+/**
+ * The live view of a backfill as text: one bar for the whole, how it stands and what to do, what runs now, the first failures.
+ * It fits the room it is given; what there is no room for is counted.
+ */
+export function frame(sight: Sight, options: FrameOptions): string {
+  const { columns, colors, rows } = options;
+  const head = [
+    ...title(sight, columns, colors),
+    ...barLines(sight, columns, colors),
+    ...states(sight, options),
+    ...flow(legend(sight.progress, colors), columns, '  '),
+    ...flow(
+      figuresOf(sight.progress).map((text) => ({ text })),
+      columns,
+      ' · ',
+    ),
   ];
-  const shown = progress.running.slice(0, options.rows ?? RUNNING_ROWS);
-  const hidden = progress.running.length - shown.length;
-  if (shown.length > 0) {
-    lines.push(colors.dim(cut(`filling ${shown.join(', ')}${hidden > 0 ? ` and ${hidden} more` : ''}`, columns)));
-  }
-  return lines.join('\n');
+  const room = Math.max(0, rows - head.length);
+  const runs = running(sight, options);
+  const fails = failures(sight, options);
+  // Each has half, and what the other leaves.
+  const half = Math.floor(room / 2);
+  const forFails = Math.min(fails.length, Math.max(half, room - runs.length));
+  const shown = [...runs.lines(room - forFails), ...fails.lines(forFails)];
+  return [...head, ...shown].slice(0, rows).join('\n');
 }
 
 /** The same on one line, for a pipe. */
-export function line(progress: Progress, pace: Pace): string {
-  return `${`${progress.pipeline} ${span(progress.first, progress.last)}`.trimEnd()}: ${counts(progress, pace)}`;
+export function line({ progress, unanswered }: Sight): string {
+  const { phase, paused, failed, skipped, waiting, busy, downstream, running: children } = progress;
+  const counts: readonly (readonly [number | undefined, string])[] = [
+    [failed, 'failed'],
+    [skipped, 'skipped'],
+    [children.length, 'running'],
+    [waiting, 'not ready'],
+    [busy, 'busy'],
+  ];
+  const notReady = notReadyText(progress);
+  const parts = [
+    ...(phase === 'planning' ? [] : shareOf(progress)),
+    ...counts.flatMap(([count, word]) => (count ? [`${number(count)} ${word}`] : [])),
+    ...figuresOf(progress),
+    ...(paused ? [pausedText(paused, `at ${instant(paused.since)}`)] : []),
+    ...(phase === 'filling' || phase === 'paused' ? [] : [PHASE_WORDS[phase]]),
+    ...(downstream === undefined ? [] : [`then ${downstream}`]),
+    ...(unanswered ? [UNANSWERED[unanswered]] : []),
+    ...(notReady === undefined ? [] : [notReady]),
+  ];
+  return `${`${progress.pipeline} ${span(progress.first, progress.last)}`.trimEnd()}: ${parts.join(' · ')}`;
 }
 
-function counts(progress: Progress, pace: Pace): string {
-  const done = progress.filled + progress.failed + progress.skipped;
-  const parts =
-    progress.phase === 'planning'
-      ? ['planning']
-      : [
-          `${number(done)} of ${number(progress.total)}`,
-          progress.failed > 0 ? `${number(progress.failed)} failed` : '',
-          progress.skipped > 0 ? `${number(progress.skipped)} skipped` : '',
-          `${number(progress.rows)} rows`,
-          rate(pace),
-          left(progress.total - done, pace),
-          progress.phase === 'ended' ? 'ended' : '',
-        ];
-  return parts.filter((part) => part !== '').join(' · ');
-}
-
-function rate({ perSecond }: Pace): string {
-  if (perSecond === undefined || perSecond <= 0) return '';
-  return perSecond >= 1 ? `${perSecond.toFixed(1)}/s` : `${(perSecond * 60).toFixed(1)}/min`;
-}
-
-function left(remaining: number, { perSecond }: Pace): string {
-  if (perSecond === undefined || perSecond <= 0 || remaining <= 0) return '';
-  return `about ${duration(Math.max(1, Math.round(remaining / perSecond)))} left`;
-}
-
-function percent(progress: Progress): string {
-  if (progress.total === 0) return '';
-  const done = progress.filled + progress.failed + progress.skipped;
-  return `${Math.floor((100 * done) / progress.total)} %`;
-}
-
-/** Bar and share; the share alone where the terminal is too narrow for both. */
-function barLine(progress: Progress, columns: number, colors: Colors): string {
-  const share = percent(progress);
-  const width = Math.min(BAR, columns - '  100 %'.length);
-  return width < 1 ? cut(share, columns) : `${bar(progress, width, colors)}  ${share}`.trimEnd();
-}
-
-/** Filled, failed and the rest, by shape as well as by colour. Any failure shows, however small its share. */
-function bar(progress: Progress, width: number, colors: Colors): string {
-  if (progress.total === 0) return colors.dim('·'.repeat(width));
-  const share = (count: number) => Math.floor((width * count) / progress.total);
-  const failed = progress.failed > 0 ? Math.max(1, share(progress.failed)) : 0;
-  const filled = Math.min(width - failed, share(progress.filled + progress.skipped));
-  return `${colors.blue('█'.repeat(filled))}${colors.red('×'.repeat(failed))}${colors.dim('·'.repeat(width - filled - failed))}`;
-}
-
-/** Seen progress, from which the pace is told: over the last minute, so that it follows a change of speed. */
-export class PaceMeter {
-  readonly #seen: { at: number; done: number }[] = [];
-
-  /** `at` in milliseconds. */
-  see(progress: Progress, at: number): Pace {
-    const done = progress.filled + progress.failed + progress.skipped;
-    this.#seen.push({ at, done });
-    while (this.#seen.length > 2 && at - (this.#seen[0]?.at ?? at) > 60_000) this.#seen.shift();
-    const first = this.#seen[0];
-    if (!first || at - first.at < 1_000 || done === first.done) return { perSecond: undefined };
-    return { perSecond: ((done - first.done) * 1_000) / (at - first.at) };
+/** Name and range: on a line of its own each where one has no room for both. */
+function title({ progress }: Sight, columns: number, { bold }: Colors): string[] {
+  const range = span(progress.first, progress.last);
+  const beside = columns - widthOf(range) - 2;
+  const name = (room: number): Piece => ({ text: cutMiddle(progress.pipeline, room), paint: bold });
+  if (range === '') return [lineOf([name(columns)], columns)];
+  // A name that keeps but a few letters says nothing.
+  if (beside >= Math.min(20, widthOf(progress.pipeline))) {
+    return [lineOf([name(beside), { text: `  ${range}` }], columns)];
   }
+  return [lineOf([name(columns)], columns), lineOf([{ text: range }], columns)];
+}
+
+/** Bar and share: one below the other where a line has no room for both. */
+function barLines({ progress }: Sight, columns: number, colors: Colors): string[] {
+  const share = progress.phase === 'planning' ? '' : shareOf(progress).join('  ');
+  const beside = columns - widthOf(share) - 2;
+  if (beside >= BAR.least) return [`${bar(progress, Math.min(BAR.most, beside), colors)}  ${share}`.trimEnd()];
+  return [bar(progress, columns, colors), lineOf([{ text: share }], columns)];
+}
+
+/** What is not as usual, and what to do about it. */
+function states({ progress, id, attempts = [], unanswered }: Sight, { columns, colors, now }: FrameOptions): string[] {
+  const { phase, paused, downstream } = progress;
+  const lines: Piece[][] = [];
+  if (paused) {
+    lines.push([
+      { text: '‖ ', paint: colors.yellow },
+      { text: pausedText(paused, ago(paused.since, now)), paint: colors.yellow },
+    ]);
+    if (id !== undefined) lines.push(advice('  go on: ', 'resume', { id, progress }, columns));
+  }
+  if (phase !== 'filling' && phase !== 'paused') lines.push([{ text: `◦ ${PHASE_WORDS[phase]}` }]);
+  if (downstream !== undefined) lines.push([{ text: `◦ then what depends on it: ${downstream}` }]);
+  const notReady = notReadyText(progress);
+  if (notReady !== undefined) lines.push([{ text: `○ ${notReady}`, paint: colors.yellow }]);
+  if (unanswered) lines.push([{ text: `! ${UNANSWERED[unanswered]}`, paint: colors.yellow }]);
+  for (const own of attempts) {
+    const waits = own.keys === undefined ? waitsFor(own) : undefined;
+    if (waits !== undefined) lines.push([{ text: `! it waits: ${oneLine(waits)}`, paint: colors.yellow }]);
+  }
+  return lines.map((pieces) => lineOf(pieces, columns));
+}
+
+/** A command for this backfill: by its pipeline where its id has no room, and cut where that has none either. */
+function advice(
+  before: string,
+  name: string,
+  { id, progress }: Pick<Sight, 'id' | 'progress'>,
+  columns: number,
+): Piece[] {
+  const room = columns - widthOf(`${before}repave ${name} `);
+  const names = [id ?? progress.pipeline, progress.pipeline];
+  const fitting = names.find((text) => widthOf(text) <= room) ?? cutMiddle(names[0] ?? '', Math.max(1, room));
+  return [{ text: `${before}repave ${name} ${fitting}` }];
+}
+
+/** Lines of which only some may have room. */
+interface Listing {
+  /** Lines that all of it takes. */
+  readonly length: number;
+  /** As many lines, the last of which counts what is left out. */
+  lines(room: number): string[];
+}
+
+function listing(lines: readonly string[], inAll: number, more: (hidden: number) => string): Listing {
+  const length = lines.length + (inAll > lines.length ? 1 : 0);
+  return {
+    length,
+    lines(room) {
+      if (room >= length && inAll === lines.length) return [...lines];
+      const shown = Math.max(0, Math.min(lines.length, room - 1));
+      return room < 1 || inAll === 0 ? [] : [...lines.slice(0, shown), more(inAll - shown)];
+    },
+  };
+}
+
+function running({ progress, attempts = [] }: Sight, { columns, colors, now }: FrameOptions): Listing {
+  const children = progress.running.map(({ keys, since }) => {
+    return { keys, lasts: duration(Math.max(0, Math.round((now - Date.parse(since)) / 1000))) };
+  });
+  const widest = (texts: readonly string[]): number => Math.max(0, ...texts.map(widthOf));
+  const [keysWidth, lastsWidth] = [
+    widest(children.map(({ keys }) => keys)),
+    widest(children.map(({ lasts }) => lasts)),
+  ];
+  const lines = children.map(({ keys, lasts }) => {
+    const attempt = attempts.find((one) => one.keys === keys);
+    const waits = attempt && waitsFor(attempt);
+    return lineOf(
+      [
+        { text: '▓ ', paint: colors.magenta },
+        { text: pad(keys, keysWidth) },
+        { text: `  ${lasts.padStart(lastsWidth)}`, paint: colors.dim },
+        ...(attempt ? [{ text: `  attempt ${number(attempt.attempt)}` }] : []),
+        ...(waits === undefined ? [] : [{ text: `  waits: ${oneLine(waits)}`, paint: colors.yellow }]),
+      ],
+      columns,
+    );
+  });
+  return listing(lines, lines.length, (hidden) =>
+    lineOf(
+      [{ text: hidden === lines.length ? `▓ ${number(hidden)} running` : `  and ${number(hidden)} more` }],
+      columns,
+    ),
+  );
+}
+
+function failures({ progress }: Sight, { columns, colors }: FrameOptions): Listing {
+  const lines = progress.failures.map(({ key, type, message }) =>
+    lineOf([{ text: '× ', paint: colors.red }, { text: `${key}  ${type}: ${oneLine(message)}` }], columns),
+  );
+  return listing(lines, progress.failed, (hidden) => {
+    const text = hidden === progress.failed ? `× ${number(hidden)} failed: ` : `  and ${number(hidden)} more: `;
+    // The ledger has them all; a frame has the first.
+    const room = Math.max(1, columns - widthOf(text));
+    return lineOf([{ text: `${text}${cutMiddle(listAllFailed(progress.pipeline), room)}` }], columns);
+  });
 }

@@ -26,11 +26,12 @@ export async function askLedgers<Answer>(
 }
 
 /** Backfills of several ledgers in one order. */
-export function newestFirst(rows: readonly BackfillRow[]): BackfillRow[] {
+export function newestFirst<Row extends BackfillRow>(rows: readonly Row[]): Row[] {
   return [...rows].sort((a, b) => b.startedAt.getTime() - a.startedAt.getTime());
 }
 
-async function ledgerUrls(settings: Settings): Promise<Set<string>> {
+/** The URLs of a project's ledgers, each once. Throws `InvalidInput` where none is named. */
+export async function ledgerUrls(settings: Settings): Promise<Set<string>> {
   const variables = await pipelineVariables(settings);
   const { dev, env } = settings;
   if (variables.size === 0 || env.DATABASE_URL || dev) variables.add('DATABASE_URL');

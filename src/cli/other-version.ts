@@ -20,7 +20,7 @@ export function otherVersion(
       : `another version of ${registered.name}`;
   return (
     `Workers have ${what} than ${relative(process.cwd(), file.file)} here, registered at ` +
-    `${instant(registered.registeredAt)}; they fill by theirs. Restart them to use this file.`
+    `${instant(registered.registeredAt)}; they fill by theirs. Start them again to use this file (\`repave dev\` does so by itself).`
   );
 }
 

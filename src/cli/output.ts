@@ -7,6 +7,7 @@ export interface Screen {
   readonly isTTY?: boolean;
   readonly columns?: number;
   write(text: string): unknown;
+  once?(event: 'drain', listener: () => void): unknown;
 }
 
 /**
@@ -27,6 +28,8 @@ export interface Output {
   readonly result: (text: string) => void;
   /** Writes the result for programs: one JSON document with `version` first. Nothing without `json`. */
   readonly document: (value: object) => void;
+  /** Writes text to standard output as it is, and resolves when more may come: for a result that is too long to be held. */
+  readonly pour: (text: string) => Promise<void>;
   /** Writes a line of progress, advice or warning to standard error. */
   readonly say: (text: string) => void;
 }
@@ -59,6 +62,10 @@ export function createOutput(
     },
     document(value) {
       if (json) stdout.write(`${JSON.stringify({ version: JSON_VERSION, ...value })}\n`);
+    },
+    async pour(text) {
+      if (stdout.write(text) === false)
+        await new Promise<void>((resolve) => stdout.once?.('drain', resolve) ?? resolve());
     },
     say(text) {
       stderr.write(`${text}\n`);

@@ -24,8 +24,8 @@ async function pipelines(
   const { pipelines: found, broken } = await loadPipelines(folder);
   const all = [...found.values()].sort((a, b) => a.name.localeCompare(b.name));
   output.document({
-    pipelines: all.map(({ name, kind, file, partition, start, fingerprint, ...rest }) => {
-      return { name, kind, file, target: targetOf(rest), ...partition, start, fingerprint };
+    pipelines: all.map(({ name, kind, file, partition, start, after, fingerprint, ...rest }) => {
+      return { name, kind, file, target: targetOf(rest), ...partition, start, after, fingerprint };
     }),
     broken: [...broken].map(([name, { type, message }]) => ({ name, error: { type, message } })),
   });

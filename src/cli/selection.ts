@@ -7,9 +7,12 @@ export interface SelectionOptions {
   readonly from?: string;
   readonly to?: string;
   readonly last?: number;
+  readonly lookback?: number;
+  readonly tries?: number;
   readonly only?: readonly string[];
   readonly order?: string;
   readonly includeUnfinished?: boolean;
+  readonly downstream?: boolean;
 }
 
 /** Adds the flags that say which partitions. What they hold is judged by the one judge of requests. */
@@ -18,14 +21,22 @@ export function withSelection(command: Command): Command {
     .option('--from <key>', 'first partition, included')
     .option('--to <key>', 'last partition, included (default: the newest finished one)')
     .option('--last <n>', 'the n newest finished partitions', wholeNumber)
+    .option(
+      '--lookback <n>',
+      "with --last: and the n before them, for rows that come late (default: the pipeline's)",
+      wholeNumber,
+    )
     .option('--only <states>', `only partitions that are ${SELECTABLE_STATES.join(', ')}; comma-separated`, list)
+    .option('--tries <n>', 'with --only failed: leave out what has failed n times in the same way', wholeNumber)
     .addOption(new Option('--order <order>', `${ORDERS.join(' or ')}`))
-    .option('--include-unfinished', 'take in the current, unfinished partition');
+    .option('--include-unfinished', 'take in the current, unfinished partition')
+    .option('--downstream', 'then what depends on these too, by `after`: the partitions that overlap them');
 }
 
 /** The request's fields that the flags and plain keys give; absent ones are left out. */
 export function selection(plain: readonly string[], options: SelectionOptions): Record<string, unknown> {
-  const { from, to, last, only, order, includeUnfinished } = options;
-  const fields = { ...askedKeys(plain, { from, to, last }), only, order, includeUnfinished };
+  const { from, to, last, lookback, only, tries, order, includeUnfinished, downstream } = options;
+  const asked = askedKeys(plain, { from, to, last });
+  const fields = { ...asked, lookback, only, tries, order, includeUnfinished, downstream };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

@@ -30,7 +30,7 @@ export async function noWorker(repave: RepaveClient): Promise<string | undefined
 const WORKER_WAIT_MS = 5_000;
 
 /** Says after 5 s that no worker polls, where that is so then; unless what it returns is called before. */
-export function sayIfNoWorker(output: Output, repave: RepaveClient): () => void {
+export function sayIfNoWorker(output: Pick<Output, 'say'>, repave: RepaveClient): () => void {
   const look = setTimeout(() => {
     noWorker(repave).then(
       (said) => said !== undefined && output.say(said),

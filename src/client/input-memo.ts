@@ -49,6 +49,8 @@ function withoutDefaults(fields: Record<string, unknown>): InputMemo {
     order: 'oldest-first',
     priority: DEFAULTS.priority,
     onBusy: 'wait',
+    onFailure: 'continue',
+    maxFailures: DEFAULTS.maxFailures,
     includeUnfinished: false,
     dryRun: false,
   };

@@ -1,13 +1,22 @@
 import { Client, type Connection } from '@temporalio/client';
-import { DEFAULTS, partitionWorkflowId, WORKFLOW_TYPES, type BackfillInput, type PartitionInput } from '../contract.js';
+import {
+  DEFAULTS,
+  partitionWorkflowId,
+  WORKFLOW_TYPES,
+  type BackfillInput,
+  type BackfillResult,
+  type PartitionInput,
+} from '../contract.js';
 import { Failure } from '../failure.js';
 import { loadSettings, type Settings } from '../settings.js';
+import { clientIdentity } from '../temporal/client-identity.js';
 import { connectTemporal } from '../temporal/connect.js';
 import { temporalServer } from '../temporal/temporal-server.js';
 import { backfillWorkflowId, partitions } from './backfill-id.js';
-import { BackfillHandle } from './backfill-handle.js';
+import { type Abortable, BackfillHandle } from './backfill-handle.js';
 import { backfillMemo, memoOfBackfill, memoOfPartition, partitionMemo } from './input-memo.js';
 import { PartitionHandle } from './partition-handle.js';
+import { PipelineSchedules } from './pipeline-schedules.js';
 import { readPollers, type Pollers } from './pollers.js';
 import { runFailed } from './run-failed.js';
 import { resultHandle } from './run-handle.js';
@@ -37,7 +46,8 @@ export async function connectRepave(options: ConnectOptions = {}): Promise<Repav
   const taskQueue = options.taskQueue ?? settings.taskQueue;
   if (options.connection) {
     const namespace = options.namespace ?? 'default';
-    return new RepaveClient(new Client({ connection: options.connection, namespace }), taskQueue, false);
+    const identity = clientIdentity();
+    return new RepaveClient(new Client({ connection: options.connection, namespace, identity }), taskQueue, false);
   }
   const { env } = settings;
   const server = temporalServer(
@@ -47,16 +57,19 @@ export async function connectRepave(options: ConnectOptions = {}): Promise<Repav
   return new RepaveClient(client, taskQueue, true);
 }
 
-/** Starts, follows and cancels runs. */
+/** Plans, starts, follows, steers and cancels runs. */
 export class RepaveClient {
   /** Temporal's own client, for what this one does not do. */
   readonly temporal: Client;
   readonly taskQueue: string;
+  /** The schedules of this task queue's pipelines. */
+  readonly schedules: PipelineSchedules;
   readonly #owned: boolean;
 
   constructor(temporal: Client, taskQueue: string, owned: boolean) {
     this.temporal = temporal;
     this.taskQueue = taskQueue;
+    this.schedules = new PipelineSchedules(temporal, taskQueue);
     this.#owned = owned;
   }
 
@@ -77,6 +90,19 @@ export class RepaveClient {
       priority: inRange(input.priority),
     });
     return new BackfillHandle(this.temporal, run);
+  }
+
+  /**
+   * What a backfill of this input would fill, as a worker plans it: the plan's id, counts by reason, the first 100 keys and notes.
+   * Writes nothing. Throws as `result` does; where no worker runs it waits for one, until `signal` ends that.
+   */
+  async plan(
+    input: Omit<BackfillInput, 'dryRun'>,
+    options: Abortable & { readonly id?: string } = {},
+  ): Promise<BackfillResult> {
+    const { id, signal } = options;
+    const handle = await this.backfill({ ...input, dryRun: true }, id === undefined ? {} : { id });
+    return handle.result({ signal });
   }
 
   /**

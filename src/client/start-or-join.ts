@@ -5,6 +5,7 @@ import {
   WorkflowNotFoundError,
 } from '@temporalio/client';
 import { Failure } from '../failure.js';
+import { firstRunIn } from './describe-run.js';
 import { firstArgument } from './first-argument.js';
 import { differences, type InputMemo } from './input-memo.js';
 import type { RunName } from './run-handle.js';
@@ -23,6 +24,12 @@ export interface StartRequest {
 
 /** Where Temporal keeps the input for those who start the same id later. */
 const MEMO_FIELD = 'repaveInput';
+
+/** The memo that a run is started with. */
+export function memoFor(input: InputMemo): Record<string, unknown> {
+  return { [MEMO_FIELD]: input };
+}
+
 /** A run that ended between the refusal and the look is started anew; twice in a row is no accident. */
 const TRIES = 5;
 
@@ -67,7 +74,7 @@ async function start(client: Client, request: StartRequest): Promise<RunName> {
     workflowId: id,
     taskQueue,
     args: [input],
-    memo: { [MEMO_FIELD]: memo },
+    memo: memoFor(memo),
     staticSummary: summary,
     priority: priority === undefined ? undefined : { priorityKey: priority },
     workflowIdReusePolicy: 'ALLOW_DUPLICATE',
@@ -88,6 +95,6 @@ async function describeRunning(client: Client, id: string): Promise<WorkflowExec
 }
 
 function nameOf(description: WorkflowExecutionDescription): RunName {
-  const { workflowId: id, runId, raw } = description;
-  return { id, runId, firstRunId: raw.workflowExecutionInfo?.firstRunId || runId, joined: true };
+  const { workflowId: id, runId } = description;
+  return { id, runId, firstRunId: firstRunIn(description), joined: true };
 }

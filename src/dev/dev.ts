@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import type { Settings } from '../settings.js';
 import { connectTemporal } from '../temporal/connect.js';
 import { temporalServer } from '../temporal/temporal-server.js';
@@ -9,10 +9,17 @@ import { exampleFile, hasExample, hasSales, loadExample } from './example.js';
 import { devDatabase, devTemporal, type UsedDatabase, type UsedTemporal } from './dev-servers.js';
 import { cliHome, workerPolls } from './local-temporal.js';
 import { takeLock } from './lock.js';
+import { type PipelineSources, pipelineSources } from './pipeline-sources.js';
 import { allSettledFirst } from './settled-first.js';
 import { stateFolders } from './state-folder.js';
 import { supervise, type Supervisor } from './supervise.js';
-import { clearWorkerLeftover, startWorker } from './worker-process.js';
+import { type SourceChange, watchSources } from './watch-sources.js';
+import { clearWorkerLeftover, startWorker, type WorkerPart } from './worker-process.js';
+
+/** Seconds that running fills get when the worker ends, unless `REPAVE_SHUTDOWN_GRACE` says another: nobody likes to wait for Ctrl-C. */
+const GRACE_S = 5;
+/** Changed files that are named. */
+const SHOWN_CHANGES = 3;
 
 /** What runs once `repave dev` is up. Holds no secret. */
 export interface DevUp {
@@ -49,22 +56,36 @@ export interface DevOptions {
 export async function runDev(options: DevOptions): Promise<NodeJS.Signals> {
   const { project } = options.settings;
   const unlock = takeLock(join(repaveFolder(project), 'dev.lock'), '`repave dev`');
+  const ending = new AbortController();
   try {
     const outcome = await supervise(
       async (supervisor) => {
-        options.onUp(await bringUp(options, supervisor));
+        const { up, worker, sources } = await bringUp(options, supervisor);
+        options.onUp(up);
+        await watchSources(pipelinesOf(project), sources, (changes) => renew(worker, changes, options), ending.signal);
         return await new Promise<never>(() => undefined);
       },
-      () => options.say('Stopping … (once more ends it at once)'),
+      () => {
+        ending.abort();
+        options.say('Stopping … (once more ends it at once)');
+      },
     );
     return 'signal' in outcome ? outcome.signal : 'SIGTERM';
   } finally {
+    ending.abort();
     removeDevServers(project);
     unlock();
   }
 }
 
-async function bringUp(options: DevOptions, supervisor: Supervisor): Promise<DevUp> {
+/** What runs, and the texts of the pipelines before the worker read them. */
+interface BroughtUp {
+  readonly up: DevUp;
+  readonly worker: WorkerPart;
+  readonly sources: PipelineSources;
+}
+
+async function bringUp(options: DevOptions, supervisor: Supervisor): Promise<BroughtUp> {
   const { settings, say } = options;
   const stateDir = repaveFolder(settings.project);
   const folders = stateFolders(stateDir, say);
@@ -87,8 +108,10 @@ async function bringUp(options: DevOptions, supervisor: Supervisor): Promise<Dev
     temporalCli: temporal.cli ?? '',
   });
   let workerPid = 0;
+  const sources = await pipelineSources(pipelinesOf(settings.project));
   const worker = await startWorker({
     dir: stateDir,
+    graceMs: settings.env.REPAVE_SHUTDOWN_GRACE ? settings.shutdownGraceMs : GRACE_S * 1000,
     env: workerEnvironment(settings, database, temporal),
     onStart: (pid) => {
       if (workerPid !== 0) say(`Another worker runs, pid ${pid}.`);
@@ -107,7 +130,7 @@ async function bringUp(options: DevOptions, supervisor: Supervisor): Promise<Dev
   } finally {
     await client.connection.close();
   }
-  return {
+  const up: DevUp = {
     database: withoutPassword(database.url),
     embedded: database.embedded,
     temporal: temporal.address,
@@ -118,6 +141,21 @@ async function bringUp(options: DevOptions, supervisor: Supervisor): Promise<Dev
     workerPid,
     loaded,
   };
+  return { up, worker, sources };
+}
+
+/** A worker reads its files once: another that reads them anew takes its place. Fills that outlast the grace begin again there. */
+async function renew(worker: WorkerPart, changes: readonly SourceChange[], options: DevOptions): Promise<void> {
+  const shown = changes
+    .slice(0, SHOWN_CHANGES)
+    .map(({ path, what }) => `${relative(options.settings.project, path)} ${what}`);
+  const more = changes.length > SHOWN_CHANGES ? ` and ${changes.length - SHOWN_CHANGES} more` : '';
+  options.say(`${shown.join(', ')}${more}: the worker starts again.`);
+  await worker.renew();
+}
+
+function pipelinesOf(project: string): string {
+  return join(project, 'pipelines');
 }
 
 /** A database that the user named is never given the example. */
@@ -134,7 +172,7 @@ function workerEnvironment(settings: Settings, database: UsedDatabase, temporal:
     return !entry[0].startsWith('TEMPORAL_');
   });
   return {
-    REPAVE_SHUTDOWN_GRACE: '5',
+    REPAVE_SHUTDOWN_GRACE: String(GRACE_S),
     ...Object.fromEntries(kept),
     DATABASE_URL: database.url,
     ...temporal.environment,

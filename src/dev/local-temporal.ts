@@ -1,7 +1,10 @@
 import { join } from 'node:path';
-import type { Client } from '@temporalio/client';
+import { type Client, Connection } from '@temporalio/client';
 import { controlQueue } from '../contract.js';
 import type { Environment } from '../settings.js';
+import { createCommand, registerSearchAttributes } from '../temporal/search-attributes.js';
+import { temporalServer } from '../temporal/temporal-server.js';
+import { onlyThisServer } from './only-this-server.js';
 import { delay } from './owned-process.js';
 import type { StateFolders } from './state-folder.js';
 import type { Part } from './supervise.js';
@@ -13,7 +16,10 @@ export interface LocalTemporal extends Part {
   readonly ui: string;
 }
 
-/** Starts a Temporal dev server with its UI over `folders.temporal`, on the ports given where they are free. */
+/**
+ * Starts a Temporal dev server with its UI over `folders.temporal`, on the ports given where they are free, and gives it the
+ * search attributes.
+ */
 export async function startLocalTemporal(
   folders: StateFolders,
   options: {
@@ -38,6 +44,7 @@ export async function startLocalTemporal(
   if (ports && !server.address.endsWith(`:${ports.frontend}`))
     say(`Port ${ports.frontend} is taken: Temporal listens on ${server.address}.`);
   if (ports && !ui.endsWith(`:${ports.ui}`)) say(`Port ${ports.ui} is taken: Temporal's UI is at ${ui}`);
+  await makeSearchable(server.address, say);
   return {
     name: "Temporal's server",
     server,
@@ -46,6 +53,23 @@ export async function startLocalTemporal(
     logFile: server.logFile,
     stop: (hard) => (hard ? server.kill() : server.stop()),
   };
+}
+
+/** Where it fails that is said, and no more: everything else works without. */
+async function makeSearchable(address: string, say: (line: string) => void): Promise<void> {
+  const { connectionOptions, namespace } = temporalServer({ env: onlyThisServer(address) });
+  let state = 'unknown';
+  try {
+    const connection = await Connection.connect(connectionOptions);
+    try {
+      state = (await registerSearchAttributes(connection, namespace)).now.state;
+    } finally {
+      await connection.close();
+    }
+  } catch {
+    // The state says it.
+  }
+  if (state !== 'there') say(`Temporal lacks search attributes. Add them with: ${createCommand(namespace)}`);
 }
 
 /** Resolves to true once a worker polls the task queue and its control queue, to false after `limitMs`. */

@@ -9,6 +9,8 @@ export interface FingerprintedSettings {
   readonly partition: { readonly column: string; readonly by: Granularity; readonly zone: string };
   readonly version?: string;
   readonly columns?: readonly string[];
+  readonly source?: string;
+  readonly scope?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -36,8 +38,13 @@ export function tokenTexts(tokens: readonly SqlToken[]): string[] {
     .map(({ kind, text }) => (kind === 'word' || kind === 'parameter' ? asciiLowerCase(text) : text));
 }
 
+/** A short hash of a setting's query, by the texts of its tokens: of another query it is another. It too must stay the same over releases. */
+export function queryHash(tokens: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(tokens)).digest('hex').slice(0, 8);
+}
+
 function fingerprint(
-  { target, partition, version, columns }: FingerprintedSettings,
+  { target, partition, version, columns, source, scope }: FingerprintedSettings,
   content: readonly string[],
 ): string {
   const counted = [
@@ -46,6 +53,8 @@ function fingerprint(
     version ?? null,
     columns ?? null,
     content,
+    // Only where there is one: a hash that was made before these settings were known stays.
+    ...(source === undefined && scope === undefined ? [] : [source ?? null, Object.entries(scope ?? {}).sort()]),
   ];
   return `v1:${createHash('sha256').update(JSON.stringify(counted)).digest('hex')}`;
 }

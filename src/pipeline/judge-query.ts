@@ -1,16 +1,6 @@
-import { hasSqlDetails, loadModule, parseSync } from 'libpg-query';
-import { lineAt } from './invalid-pipeline.js';
 import type { TableName } from './pipeline.js';
-import { blankComments } from './sql-tokens.js';
+import { parseQuery, placeOf, type QueryProblem, type Tree } from './parse-query.js';
 import { tableText } from './table-name.js';
-
-/** Why a query is refused; `line` counts from 1 in the text that was judged. */
-export interface QueryProblem {
-  readonly line?: number;
-  readonly message: string;
-}
-
-type Tree = Readonly<Record<string, unknown>>;
 
 const WRITING = {
   InsertStmt: 'INSERT',
@@ -19,39 +9,38 @@ const WRITING = {
   MergeStmt: 'MERGE',
 } as const;
 
+/** What PostgreSQL's own parser makes of a query. */
+export interface Judgement {
+  readonly problems: readonly QueryProblem[];
+  /** Whether it is one SELECT all the same, whose columns a server can say. */
+  readonly isSelect: boolean;
+}
+
 /**
- * Asks PostgreSQL's own parser whether a text is one SELECT that changes nothing and does not read the target. Undefined
- * where it is. The text's parameters are placeholders already. A name without a schema is taken for one of `public`.
+ * Asks PostgreSQL's own parser whether a text is one SELECT that changes nothing and does not read the target. No problem
+ * where it is. The text's parameters are placeholders already. A name without a schema is taken for one of `public`. Without
+ * a target any table may be read.
  */
-export async function judgeQuery(query: string, target: TableName): Promise<QueryProblem | undefined> {
-  // The library's scanner, unlike the server's, does not let a string go on behind a comment.
-  const text = blankComments(query);
-  await loadModule();
-  let statements: readonly Tree[];
-  try {
-    statements = (parseSync(text).stmts ?? []).map((statement): Tree => ({ ...statement }));
-  } catch (error) {
-    if (!hasSqlDetails(error)) return { message: `PostgreSQL's parser cannot take it: ${String(error)}.` };
-    // The parser counts characters, JavaScript UTF-16 units.
-    const before = [...text].slice(0, Math.max(0, error.sqlDetails?.cursorPosition ?? 0)).join('');
-    return {
-      line: lineAt(before, before.length),
-      message: `the query is not SQL that PostgreSQL can parse: ${error.message}.`,
-    };
-  }
-  const statement = statements[0]?.stmt as Tree | undefined;
-  if (!statement || statements.length > 1) return { message: 'expected one SELECT.' };
+export async function judgeQuery(query: string, target: TableName | undefined): Promise<Judgement> {
+  const refused = (...problems: QueryProblem[]): Judgement => ({ problems, isSelect: false });
+  const { statements, lineOfByte, problem } = await parseQuery(query);
+  if (problem) return refused(problem);
+  const [statement, second] = statements;
+  if (!statement || second) return refused({ message: 'expected one SELECT.' });
   if (!('SelectStmt' in statement)) {
-    return {
+    return refused({
       message: `the query is ${withArticle(statementName(statement))}: expected one SELECT that says what the rows are.`,
-    };
+    });
   }
-  const found = firstProblem(statement, { target, tables: new Set() });
-  return found && { line: found.at === undefined ? undefined : lineOfByte(text, found.at), message: found.message };
+  const problems = problemsIn(statement, { target, tables: new Set() }).map(({ at, message }) => ({
+    line: at === undefined ? undefined : lineOfByte(at),
+    message,
+  }));
+  return { problems, isSelect: !(statement.SelectStmt as Tree).intoClause };
 }
 
 interface Scope {
-  readonly target: TableName;
+  readonly target: TableName | undefined;
   /** Names that a WITH has given, which hide tables. */
   readonly tables: ReadonlySet<string>;
 }
@@ -62,41 +51,40 @@ interface Found {
   readonly message: string;
 }
 
-function firstProblem(node: unknown, scope: Scope): Found | undefined {
-  if (Array.isArray(node)) return firstOf(node, scope);
-  if (typeof node !== 'object' || node === null) return undefined;
-  for (const [type, content] of Object.entries(node)) {
-    const found = problemOf(type, content as Tree, scope);
-    if (found) return found;
-  }
-  return undefined;
+function problemsIn(node: unknown, scope: Scope): Found[] {
+  if (Array.isArray(node)) return node.flatMap((part) => problemsIn(part, scope));
+  if (typeof node !== 'object' || node === null) return [];
+  return Object.entries(node).flatMap(([type, content]) => problemsOf(type, content as Tree, scope));
 }
 
-function problemOf(type: string, content: Tree, scope: Scope): Found | undefined {
+function problemsOf(type: string, content: Tree, scope: Scope): Found[] {
   if (type in WRITING) {
     const verb = WRITING[type as keyof typeof WRITING];
-    const relation = content.relation as Tree | undefined;
-    return {
-      at: location(relation),
-      message: `the query holds ${withArticle(verb)}: expected a SELECT that changes nothing.`,
-    };
+    return [
+      {
+        at: placeOf(content.relation),
+        message: `the query holds ${withArticle(verb)}: expected a SELECT that changes nothing.`,
+      },
+    ];
   }
   if (type === 'intoClause')
-    return { at: location(content.rel), message: 'SELECT INTO makes a table: leave the INTO out.' };
+    return [{ at: placeOf(content.rel), message: 'SELECT INTO makes a table: leave the INTO out.' }];
   if (type === 'lockingClause')
-    return { message: 'the query locks rows (FOR UPDATE, FOR SHARE or the like): leave that out.' };
+    return [{ message: 'the query locks rows (FOR UPDATE, FOR SHARE or the like): leave that out.' }];
   if (type === 'RangeVar' && readsTarget(content, scope)) {
-    return {
-      at: location(content),
-      message: `the query reads its own target ${tableText(scope.target)}, whose rows are deleted before it runs: expected other tables.`,
-    };
+    return [
+      {
+        at: placeOf(content),
+        message: `the query reads its own target${scope.target ? ` ${tableText(scope.target)}` : ''}, whose rows are deleted before it runs: expected other tables.`,
+      },
+    ];
   }
-  if (typeof content === 'object' && content !== null && 'withClause' in content) return problemInWith(content, scope);
-  return firstProblem(content, scope);
+  if (typeof content === 'object' && content !== null && 'withClause' in content) return problemsInWith(content, scope);
+  return problemsIn(content, scope);
 }
 
 /** A WITH's names hide tables in the statement and in the queries behind them, with RECURSIVE in all of its queries. */
-function problemInWith(statement: Tree, scope: Scope): Found | undefined {
+function problemsInWith(statement: Tree, scope: Scope): Found[] {
   const { withClause, ...rest } = statement;
   const { ctes = [], recursive = false } = withClause as {
     ctes?: readonly { CommonTableExpr: Tree }[];
@@ -104,25 +92,18 @@ function problemInWith(statement: Tree, scope: Scope): Found | undefined {
   };
   const tables = new Set(scope.tables);
   if (recursive) for (const { CommonTableExpr } of ctes) tables.add(String(CommonTableExpr.ctename));
+  const found: Found[] = [];
   for (const { CommonTableExpr } of ctes) {
-    const found = firstProblem(CommonTableExpr.ctequery, { ...scope, tables: new Set(tables) });
-    if (found) return found;
+    found.push(...problemsIn(CommonTableExpr.ctequery, { ...scope, tables: new Set(tables) }));
     tables.add(String(CommonTableExpr.ctename));
   }
-  return firstProblem(rest, { ...scope, tables });
+  return [...found, ...problemsIn(rest, { ...scope, tables })];
 }
 
 function readsTarget(table: Tree, { target, tables }: Scope): boolean {
+  if (!target) return false;
   if (table.schemaname === undefined && tables.has(String(table.relname))) return false;
   return table.relname === target.table && (table.schemaname ?? 'public') === (target.schema ?? 'public');
-}
-
-function firstOf(nodes: readonly unknown[], scope: Scope): Found | undefined {
-  for (const node of nodes) {
-    const found = firstProblem(node, scope);
-    if (found) return found;
-  }
-  return undefined;
 }
 
 function statementName(statement: Tree): string {
@@ -136,14 +117,4 @@ function statementName(statement: Tree): string {
 
 function withArticle(verb: string): string {
   return `${/^[AEIOU]/.test(verb) ? 'an' : 'a'} ${verb}`;
-}
-
-function location(node: unknown): number | undefined {
-  const place = (node as Tree | undefined)?.location;
-  return typeof place === 'number' && place >= 0 ? place : undefined;
-}
-
-function lineOfByte(text: string, byte: number): number {
-  const before = Buffer.from(text).subarray(0, byte).toString();
-  return lineAt(before, before.length);
 }

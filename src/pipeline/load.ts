@@ -1,13 +1,15 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, join, relative, resolve, sep } from 'node:path';
 import { Failure } from '../failure.js';
-import { type FileToRead, invalidPipeline } from './invalid-pipeline.js';
+import { type ExaminedPipeline, unreadable } from './examined-pipeline.js';
+import { standingFormer } from './former-names.js';
+import { type FileToRead, refusal } from './invalid-pipeline.js';
 import { didYouMean } from './nearest-name.js';
+import { MAX_PIPELINE_NAME, PIPELINE_NAME } from './pipeline-name.js';
 import type { Pipeline } from './pipeline.js';
-import { readSqlPipeline } from './read-sql-pipeline.js';
-import { readTypescriptPipeline } from './read-typescript-pipeline.js';
+import { examineSqlPipeline } from './read-sql-pipeline.js';
+import { examineTypescriptPipeline } from './read-typescript-pipeline.js';
 
-const NAME = /^[a-z0-9_]+(\/[a-z0-9_]+)*$/;
 const FILE = /\.(sql|ts|mts|js|mjs)$/;
 
 /** What a folder of pipelines holds. */
@@ -26,15 +28,22 @@ export interface LoadedPipelines {
 export async function loadPipelines(folder: string): Promise<LoadedPipelines> {
   const pipelines = new Map<string, Pipeline>();
   const broken = new Map<string, Failure>();
-  for (const [name, files] of await findFiles(folder)) {
-    try {
-      pipelines.set(name, await readPipeline(files));
-    } catch (error) {
-      if (!(error instanceof Failure)) throw error;
-      broken.set(name, error);
-    }
+  for (const { file, pipeline, problems } of await examinePipelines(folder)) {
+    if (pipeline && problems.length === 0) pipelines.set(file.name, pipeline);
+    else broken.set(file.name, refusal(file, problems));
   }
   return { pipelines, broken };
+}
+
+/**
+ * Reads every pipeline of a folder, sorted by name, each as far as it can be read and with all that is wrong in its file.
+ * Throws `InvalidInput` where the folder cannot be read.
+ */
+export async function examinePipelines(folder: string): Promise<ExaminedPipeline[]> {
+  const found = await findFiles(folder);
+  const examined: ExaminedPipeline[] = [];
+  for (const files of found.values()) examined.push(withFormer(await examineFile(files), found));
+  return examined;
 }
 
 /**
@@ -44,7 +53,11 @@ export async function loadPipelines(folder: string): Promise<LoadedPipelines> {
 export async function loadPipeline(folder: string, name: string): Promise<Pipeline> {
   const found = await findFiles(folder);
   const files = found.get(name);
-  if (files) return readPipeline(files);
+  if (files) {
+    const { file, pipeline, problems } = await examineFile(files);
+    if (pipeline && problems.length === 0) return pipeline;
+    throw refusal(file, problems);
+  }
   const names = [...found.keys()];
   const near = didYouMean(name, names);
   const listed =
@@ -52,40 +65,48 @@ export async function loadPipeline(folder: string, name: string): Promise<Pipeli
   throw new Failure('UnknownPipeline', `There is no pipeline ${JSON.stringify(name)} in ${folder}.${near || listed}`);
 }
 
-async function readPipeline(files: readonly FileToRead[]): Promise<Pipeline> {
+function withFormer(examined: ExaminedPipeline, files: ReadonlyMap<string, readonly FileToRead[]>): ExaminedPipeline {
+  const { pipeline, problems, lineOf } = examined;
+  const message = pipeline && standingFormer(pipeline, files);
+  if (message === undefined) return examined;
+  return { ...examined, problems: [...problems, { line: lineOf({ kind: 'setting', path: ['formerly'] }), message }] };
+}
+
+async function examineFile(files: readonly FileToRead[]): Promise<ExaminedPipeline> {
   const [file, second] = files;
   if (!file) throw new Error('A pipeline without a file');
-  if (second) throw invalidPipeline(file, undefined, `${second.shown} has the same name: keep one of the two.`);
-  if (!NAME.test(file.name)) {
-    throw invalidPipeline(
+  if (second) return unreadable(file, `${second.shown} has the same name: keep one of the two.`);
+  if (!PIPELINE_NAME.test(file.name) || file.name.length > MAX_PIPELINE_NAME) {
+    return unreadable(
       file,
-      undefined,
-      `${JSON.stringify(file.name)} is no pipeline's name: expected lower-case letters, digits and _, with / between folders.`,
+      `${JSON.stringify(file.name)} is no pipeline's name: expected lower-case letters, digits and _, with / between folders, at most ${MAX_PIPELINE_NAME} characters.`,
     );
   }
   try {
-    if (!file.path.endsWith('.sql')) return await readTypescriptPipeline(file);
-    return await readSqlPipeline(file, textOf(file, await readFile(file.path)));
+    if (!file.path.endsWith('.sql')) return await examineTypescriptPipeline(file);
+    const text = textOf(await readFile(file.path));
+    if (text !== undefined) return await examineSqlPipeline(file, text);
+    return unreadable(file, 'it is no text: expected UTF-8 without NUL characters.');
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;
     if (syscall === undefined) throw error;
-    throw invalidPipeline(file, undefined, `it cannot be read (${code}).`);
+    return unreadable(file, `it cannot be read (${code}).`);
   }
 }
 
 /** PostgreSQL ends a text at a NUL, so what follows one would be sent unjudged or not at all. */
-function textOf(file: FileToRead, content: Buffer): string {
+function textOf(content: Buffer): string | undefined {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(content);
-    if (!text.includes('\0')) return text;
+    return text.includes('\0') ? undefined : text;
   } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
+    if (error instanceof TypeError) return undefined;
+    throw error;
   }
-  throw invalidPipeline(file, undefined, 'it is no text: expected UTF-8 without NUL characters.');
 }
 
-/** The folder's pipeline files by the name each gives its pipeline, sorted by name. */
-async function findFiles(folder: string): Promise<Map<string, FileToRead[]>> {
+/** The folder's pipeline files by the name each gives its pipeline, sorted. Throws `InvalidInput` where it cannot be read. */
+export async function findFiles(folder: string): Promise<Map<string, FileToRead[]>> {
   let paths: string[];
   try {
     paths = await readdir(folder, { recursive: true });

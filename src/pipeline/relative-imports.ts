@@ -23,10 +23,21 @@ export async function readWithImports(file: string): Promise<Map<string, string>
   return sources;
 }
 
-/** The sources by their path as seen from the file, so that a fingerprint does not depend on where a project lies. */
+/** A pipeline's `formerly`, and the whole line where that holds nothing else. */
+const FORMERLY =
+  /^[ \t]*formerly\s*:\s*(['"`])[^'"`\n]*\1[ \t]*,?[ \t]*\r?\n|\bformerly\s*:\s*(['"`])[^'"`\n]*\2[ \t]*,?[ \t]*/gm;
+
+/**
+ * The sources by their path as seen from the file, so that a fingerprint does not depend on where a project lies. The file's
+ * own name is not in it, nor is its `formerly`: a pipeline that is only renamed stays the same.
+ */
 export function pathsSeenFrom(file: string, sources: ReadonlyMap<string, string>): Map<string, string> {
   const folder = dirname(file);
-  return new Map([...sources].map(([path, text]) => [relative(folder, path).split(sep).join('/'), text]));
+  return new Map(
+    [...sources].map(([path, text]) =>
+      path === resolve(file) ? ['.', text.replace(FORMERLY, '')] : [relative(folder, path).split(sep).join('/'), text],
+    ),
+  );
 }
 
 /** An import of `./a.js` means `a.ts` where that is what there is. */

@@ -1,46 +1,33 @@
 import { z } from 'zod';
-import { GRANULARITIES } from '../calendar/calendar.js';
+import { GRANULARITIES, type Granularity } from '../calendar/calendar.js';
 import { KeyError } from '../calendar/key-error.js';
 import { windowOf } from '../calendar/window.js';
 import { isZone } from '../calendar/zone.js';
-import { DEFAULTS, MAX_CONCURRENCY } from '../contract.js';
+import { DEFAULTS, MAX_BATCH, MAX_CONCURRENCY } from '../contract.js';
+import { byColumn, checkSetting, columnName, columnNames, queryText, scalar } from './check-settings.js';
 import { DURATION_FORM, durationMs } from './duration.js';
-import type { Check, PipelineSettings } from './pipeline.js';
-import { exactObject, oneOf, shapeProblems, type ShapeProblem, textThat, trueOrFalse, wholeNumber } from './shape.js';
+import { nearZone } from './near-zone.js';
+import type { PipelineSettings } from './pipeline.js';
+import { schedule, scheduleSetting, zoneFault } from './schedule-setting.js';
+import type { WrittenCheck, WrittenReady } from './written-query.js';
+import { PIPELINE_NAME } from './pipeline-name.js';
+import {
+  exactObject,
+  oneOf,
+  type ShapeProblem,
+  type Shaped,
+  shaped,
+  textThat,
+  trueOrFalse,
+  wholeNumber,
+} from './shape.js';
 import { parseTableName } from './table-name.js';
 
-const MAX_ROWS = Number.MAX_SAFE_INTEGER;
-
-const columnName = textThat("a column's name", (text) => text.trim() !== '');
-const columnNames = z
-  .custom<readonly unknown[]>(
-    (value) => Array.isArray(value) && value.length > 0,
-    'a list of column names such as [sale_date]',
-  )
-  .pipe(z.array(columnName))
-  .refine((names) => new Set(names).size === names.length, 'each column once');
 const duration = textThat(DURATION_FORM, (text) => durationMs(text) !== undefined);
 
-const rowsCheck = exactObject('setting', 'bounds such as { min: 1 }', {
-  min: wholeNumber(0, MAX_ROWS).optional(),
-  max: wholeNumber(0, MAX_ROWS).optional(),
-})
-  .refine(({ min, max }) => min !== undefined || max !== undefined, 'min, max or both')
-  .refine(({ min, max }) => min === undefined || max === undefined || min <= max, 'a min that is not above max');
-
-const check = exactObject('check', 'a check such as { rows: { min: 1 } }', {
-  rows: rowsCheck.optional(),
-  unique: columnNames.optional(),
-  not_null: columnNames.optional(),
-})
-  .refine(
-    (given) => Object.values(given).filter((value) => value !== undefined).length === 1,
-    'one check an entry: rows, unique or not_null',
-  )
-  .transform(({ rows, unique, not_null }): Check => {
-    if (rows) return { kind: 'rows', ...rows };
-    return unique ? { kind: 'unique', columns: unique } : { kind: 'not_null', columns: not_null ?? [] };
-  });
+const zoneName = z.custom<string>((value) => typeof value === 'string' && isZone(value), {
+  error: ({ input }) => `an IANA time zone such as UTC or America/New_York${nearZone(input)}`,
+});
 
 /** What both kinds of pipeline may set. */
 const common = {
@@ -48,12 +35,12 @@ const common = {
   partition: exactObject('setting', 'a column and a unit such as { column: sale_date, by: day }', {
     column: columnName,
     by: oneOf(GRANULARITIES),
-    zone: textThat('an IANA time zone such as UTC or America/New_York', isZone).optional(),
+    zone: zoneName.optional(),
   }),
   start: textThat('the key of the first partition', () => true).optional(),
   checks: z
     .custom<readonly unknown[]>((value) => Array.isArray(value), 'a list such as [{ rows: { min: 1 } }]')
-    .pipe(z.array(check))
+    .pipe(z.array(checkSetting))
     .optional(),
   concurrency: wholeNumber(1, MAX_CONCURRENCY).optional(),
   retry: exactObject('setting', 'an object such as { attempts: 3, giveUpAfter: 24h }', {
@@ -72,73 +59,196 @@ const common = {
   database: textThat('the name of an environment variable such as DATABASE_URL', (text) =>
     /^[A-Za-z_]\w*$/.test(text),
   ).optional(),
+  scope: byColumn('values by column such as { tenant: acme }', scalar).optional(),
+  skipUnchanged: trueOrFalse().optional(),
+  create: trueOrFalse().optional(),
+  batch: wholeNumber(1, MAX_BATCH).optional(),
+  formerly: textThat('the name that the pipeline had, such as sales_daily', (text) =>
+    PIPELINE_NAME.test(text),
+  ).optional(),
+  schedule: scheduleSetting.optional(),
+  after: z
+    .custom<readonly unknown[]>(
+      (value) => Array.isArray(value) && value.length > 0,
+      'a list of pipelines such as [daily_sales]',
+    )
+    .pipe(z.array(textThat("a pipeline's name such as daily_sales", (text) => PIPELINE_NAME.test(text))))
+    .refine((names) => new Set(names).size === names.length, 'each pipeline once')
+    .optional(),
+  checksum: trueOrFalse().optional(),
+};
+
+const readyQuery = z.union(
+  [queryText, exactObject('setting', 'a query', { sql: queryText, retryAfter: duration.optional() })],
+  'a query of one boolean, or { sql: …, retryAfter: 5m }',
+);
+
+const changedQuery = textThat(
+  '`rows`, or a query of one value such as "SELECT max(updated_at) FROM sales WHERE sold_on = :date"',
+  (text) => text.trim() !== '',
+);
+
+const sqlOnly = {
+  source: textThat('the name of an environment variable such as SOURCE_URL', (text) =>
+    /^[A-Za-z_]\w*$/.test(text),
+  ).optional(),
+  ready: readyQuery.optional(),
+  changed: changedQuery.optional(),
 };
 
 /** The settings of a SQL file's header. */
-export const SETTING_NAMES: readonly string[] = Object.keys(common);
+export const SETTING_NAMES: readonly string[] = Object.keys({ ...common, ...sqlOnly });
 
-const sqlSettings = exactObject('setting', 'settings, each on a line of its own', common);
+const typescriptOnly = {
+  columns: columnNames.optional(),
+  stage: trueOrFalse().optional(),
+  rows: z.custom<(context: never) => unknown>((value) => typeof value === 'function', 'a function that gives rows'),
+};
+
+/** The settings that no SQL file's header has. */
+export const TYPESCRIPT_ONLY: readonly string[] = Object.keys(typescriptOnly);
+
+const sqlSettings = exactObject('setting', 'settings, each on a line of its own', { ...common, ...sqlOnly });
 const typescriptSettings = exactObject('setting', 'an object of settings', {
   ...common,
-  columns: columnNames.optional(),
-  rows: z.custom<(context: never) => unknown>((value) => typeof value === 'function', 'a function that gives rows'),
+  ...typescriptOnly,
+  ready: z
+    .custom<(context: never) => unknown>((value) => typeof value === 'function', 'a function that says whether')
+    .optional(),
+  changed: z
+    .custom<(context: never) => unknown>(
+      (value) => typeof value === 'function',
+      "a function that gives the source's version",
+    )
+    .optional(),
 });
 
-/** A pipeline's settings with their defaults, still without name, file and fingerprint. */
-export type ReadSettings = Omit<PipelineSettings, 'name' | 'file' | 'fingerprint'>;
+/** A pipeline's settings with their defaults, still without name, file and fingerprint, their queries as written. */
+export type ReadSettings = Omit<PipelineSettings, 'name' | 'file' | 'fingerprint' | 'checks'> & {
+  readonly checks: readonly WrittenCheck[];
+};
 
-/** Settings that were read, or what is wrong with them. */
-export type SettingsResult<Settings> =
-  | { readonly settings: Settings; readonly problems?: undefined }
-  | { readonly settings?: undefined; readonly problems: readonly ShapeProblem[] };
+/** What only a SQL file's header has. */
+export interface ReadSqlSettings extends ReadSettings {
+  readonly source?: string;
+  readonly ready?: WrittenReady;
+  /** `rows`, or a query, as written. */
+  readonly changed?: string;
+}
+
+/** What only `definePipeline` takes. */
+export interface ReadTypescriptSettings extends ReadSettings {
+  readonly columns?: readonly string[];
+  readonly stage?: boolean;
+}
+
+/** The settings that were read, and what is wrong. */
+export interface SettingsResult<Settings> {
+  /** Without what is wrong, as if it had not been given; absent where a setting that must be there is wrong. */
+  readonly settings?: Settings;
+  readonly problems: readonly ShapeProblem[];
+}
 
 /** Reads the settings of a SQL file's header. */
-export function readSqlSettings(given: unknown): SettingsResult<ReadSettings> {
-  const parsed = sqlSettings.safeParse(given);
-  return parsed.success ? withDefaults(parsed.data) : { problems: shapeProblems(parsed.error, given) };
+export function readSqlSettings(given: unknown): SettingsResult<ReadSqlSettings> {
+  const read = shaped(sqlSettings, given);
+  return withDefaults(given, read, ({ source, ready, changed }) =>
+    present({ source, ready: ready === undefined ? undefined : writtenReady(ready), changed }),
+  );
 }
 
 /** Reads what a TypeScript file hands to `definePipeline`. */
-export function readTypescriptSettings(
-  given: unknown,
-): SettingsResult<ReadSettings & { readonly columns?: readonly string[] }> {
-  const parsed = typescriptSettings.safeParse(given);
-  if (!parsed.success) return { problems: shapeProblems(parsed.error, given) };
-  const read = withDefaults(parsed.data);
-  return read.settings ? { settings: { ...read.settings, columns: parsed.data.columns } } : read;
+export function readTypescriptSettings(given: unknown): SettingsResult<ReadTypescriptSettings> {
+  const read = shaped(typescriptSettings, given);
+  return withDefaults(given, read, ({ columns, stage }) => ({ columns, ...present({ stage }) }));
 }
 
-function withDefaults(given: z.infer<typeof sqlSettings>): SettingsResult<ReadSettings> {
+function writtenReady(given: z.infer<typeof readyQuery>): WrittenReady {
+  return typeof given === 'string'
+    ? { sql: given, path: ['ready'], retryAfterMs: DEFAULTS.readyRetryMs }
+    : { sql: given.sql, path: ['ready', 'sql'], retryAfterMs: millis(given.retryAfter, DEFAULTS.readyRetryMs) };
+}
+
+/** Only what was given, so that a pipeline says nothing of what it does not use. */
+function present<Given extends object>(given: Given): Partial<Given> {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Partial<Given>;
+}
+
+function withDefaults<Given extends z.infer<z.ZodObject<typeof common>>, Own extends object>(
+  written: unknown,
+  { data: given, problems, without }: Shaped<Given>,
+  own: (given: Given) => Own,
+): SettingsResult<ReadSettings & Own> {
+  if (!given) return { problems };
   const { column, by, zone = 'UTC' } = given.partition;
-  const grid = { by, zone };
-  if (given.start !== undefined) {
-    try {
-      windowOf(grid, given.start);
-    } catch (error) {
-      if (!(error instanceof KeyError)) throw error;
-      return {
-        problems: [
-          { path: ['start'], message: `start is ${error.given}, which ${error.problem}: expected ${error.expected}.` },
-        ],
-      };
-    }
-  }
+  const wrongStart = given.start === undefined ? undefined : startProblem({ by, zone }, given.start);
+  const wrongScope = given.scope && Object.hasOwn(given.scope, column) ? scopeProblem(column) : undefined;
+  const planned = given.schedule === undefined ? undefined : schedule(given.schedule, zone);
+  const wrongZone = planned && zoneFault(planned);
   const attempts = given.retry?.attempts ?? DEFAULTS.retryAttempts;
-  return {
-    settings: {
-      target: parseTableName(given.target) ?? { table: given.target },
-      partition: { column, by, zone },
-      start: given.start,
-      checks: given.checks ?? [],
-      concurrency: given.concurrency,
-      retry: { attempts, giveUpAfterMs: millis(given.retry?.giveUpAfter, DEFAULTS.giveUpAfterMs) },
-      timeoutMs: millis(given.timeout, DEFAULTS.timeoutMs),
-      lookback: given.lookback ?? 0,
-      version: given.version === undefined ? undefined : String(given.version),
-      allowEmpty: given.allowEmpty ?? true,
-      database: given.database ?? 'DATABASE_URL',
-    },
+  const settings: ReadSettings & Own = {
+    target: parseTableName(given.target) ?? { table: given.target },
+    partition: { column, by, zone },
+    start: wrongStart ? undefined : given.start,
+    checks: writtenChecks(written, without, given.checks),
+    concurrency: given.concurrency,
+    retry: { attempts, giveUpAfterMs: millis(given.retry?.giveUpAfter, DEFAULTS.giveUpAfterMs) },
+    timeoutMs: millis(given.timeout, DEFAULTS.timeoutMs),
+    lookback: given.lookback ?? 0,
+    version: given.version === undefined ? undefined : String(given.version),
+    allowEmpty: given.allowEmpty ?? true,
+    database: given.database ?? 'DATABASE_URL',
+    ...present({
+      scope: given.scope && !wrongScope ? mapValues(given.scope) : undefined,
+      skipUnchanged: given.skipUnchanged,
+      create: given.create,
+      batch: given.batch,
+      formerly: given.formerly,
+      schedule: planned,
+      after: given.after,
+      checksum: given.checksum,
+    }),
+    ...own(given),
   };
+  const zoneProblem = wrongZone === undefined ? undefined : { path: ['schedule'], message: wrongZone };
+  return {
+    settings,
+    problems: [...problems, wrongStart, wrongScope, zoneProblem].filter((problem) => problem !== undefined),
+  };
+}
+
+function scopeProblem(column: string): ShapeProblem {
+  const message =
+    `scope names ${column}, the partition column, by whose windows the table is cut already: ` +
+    'expected another column, such as { tenant: acme }.';
+  return { path: ['scope', column], message };
+}
+
+function startProblem(grid: { by: Granularity; zone: string }, start: string): ShapeProblem | undefined {
+  try {
+    windowOf(grid, start);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof KeyError)) throw error;
+    const message = `start is ${error.given}, which ${error.problem}: expected ${error.expected}.`;
+    return { path: ['start'], message };
+  }
+}
+
+/** The checks, each with the place of its entry in the list as written, in which faulty ones still stand. */
+function writtenChecks(
+  written: unknown,
+  without: readonly (readonly PropertyKey[])[],
+  checks: readonly (readonly WrittenCheck[])[] = [],
+): WrittenCheck[] {
+  const entries = (written as { readonly checks?: readonly unknown[] }).checks?.length ?? 0;
+  const faulty = new Set(without.filter(([name]) => name === 'checks').map(([, place]) => Number(place)));
+  const places = Array.from({ length: entries }, (_, place) => place).filter((place) => !faulty.has(place));
+  return checks.flatMap((entry, i) => entry.map((check) => ({ ...check, path: ['checks', places[i] ?? i] })));
+}
+
+function mapValues(given: Readonly<Record<string, string | number | boolean>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(given).map(([column, value]) => [column, String(value)]));
 }
 
 function millis(text: string | undefined, fallback: number): number {

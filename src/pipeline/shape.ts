@@ -50,17 +50,55 @@ export function trueOrFalse(): z.ZodCustom<boolean, boolean> {
  */
 export function shapeProblems(error: z.ZodError, given: unknown): ShapeProblem[] {
   const unknown = error.issues.filter(({ code }) => code === 'unrecognized_keys');
-  return [...unknown, ...error.issues.filter((issue) => !unknown.includes(issue))].map((issue) => {
-    if (issue.code === 'unrecognized_keys')
-      return { path: [...issue.path, ...issue.keys.slice(0, 1)], message: issue.message };
+  return [...unknown, ...error.issues.filter((issue) => !unknown.includes(issue))].flatMap((issue) => {
+    if (issue.code === 'unrecognized_keys') {
+      const messages = issue.message.split('\n');
+      return issue.keys.map((key, i) => ({ path: [...issue.path, key], message: messages[i] ?? '' }));
+    }
     const value = issue.path.reduce<unknown>(
       (part, key) => (part as Record<PropertyKey, unknown> | undefined)?.[key],
       given,
     );
     const where = pathText(issue.path);
     const what = value === undefined ? 'is missing' : `is ${shownValue(value)}`;
-    return { path: issue.path, message: `${where} ${what}: expected ${issue.message}.` };
+    const end = issue.message.endsWith('?') ? '' : '.';
+    return [{ path: issue.path, message: `${where} ${what}: expected ${issue.message}${end}` }];
   });
+}
+
+/** What a schema made of a value, or of what is left of it without the parts that are wrong. */
+export interface Shaped<Output> {
+  /** Absent where a part that must be there is wrong. */
+  readonly data?: Output;
+  readonly problems: readonly ShapeProblem[];
+  /** The paths that were left out. */
+  readonly without: readonly (readonly PropertyKey[])[];
+}
+
+/** Holds a value against a schema made of this file's parts, finding every problem at once. */
+export function shaped<Schema extends z.ZodType>(schema: Schema, given: unknown): Shaped<z.output<Schema>> {
+  const parsed = schema.safeParse(given);
+  if (parsed.success) return { data: parsed.data, problems: [], without: [] };
+  const problems = shapeProblems(parsed.error, given);
+  // Where leaving out just what is wrong leaves another fault, the setting that holds it goes as a whole.
+  for (const depth of [Infinity, 1]) {
+    const without = problems.map(({ path }) => path.slice(0, path[0] === 'checks' ? 2 : depth));
+    const left = schema.safeParse(omitted(given, without));
+    if (left.success) return { data: left.data, problems, without };
+  }
+  return { problems, without: [] };
+}
+
+/** A copy without the parts at these paths. */
+function omitted(value: unknown, paths: readonly (readonly PropertyKey[])[]): unknown {
+  if (paths.length === 0 || typeof value !== 'object' || value === null) return value;
+  const kept = Object.entries(value)
+    .filter(([key]) => !paths.some((path) => path.length === 1 && String(path[0]) === key))
+    .map(([key, part]): [string, unknown] => {
+      const inside = paths.filter((path) => path.length > 1 && String(path[0]) === key).map((path) => path.slice(1));
+      return [key, omitted(part, inside)];
+    });
+  return Array.isArray(value) ? kept.map(([, part]) => part) : Object.fromEntries(kept);
 }
 
 /** A given value as messages show it: short, and never a URL, which may hold a password. */
@@ -83,8 +121,12 @@ function pathText(path: readonly PropertyKey[]): string {
   }, '');
 }
 
+/** A line a name, of which the first says what there is. */
 function unknownNames(noun: string, given: readonly string[], known: readonly string[]): string {
-  const [first = ''] = given;
-  const others = given.length > 1 ? ` (and ${given.length - 1} more)` : '';
-  return `unknown ${noun} ${shownValue(first)}${others}.${didYouMean(first, known)} There are: ${known.join(', ')}.`;
+  return given
+    .map((name, i) => {
+      const there = i === 0 ? ` There are: ${known.join(', ')}.` : '';
+      return `unknown ${noun} ${shownValue(name)}.${didYouMean(name, known)}${there}`;
+    })
+    .join('\n');
 }

@@ -1,93 +1,109 @@
 import { isMap, isScalar, LineCounter, type Node, parseDocument, visit } from 'yaml';
-import { type FileToRead, invalidPipeline } from './invalid-pipeline.js';
+import type { FileProblem } from './invalid-pipeline.js';
 import { nearestNames } from './nearest-name.js';
-import { readSqlSettings, type ReadSettings, SETTING_NAMES } from './settings.js';
-import type { ShapeProblem } from './shape.js';
+import { readSqlSettings, type ReadSqlSettings, SETTING_NAMES } from './settings.js';
+import { unknownSettingHint } from './unknown-setting-hint.js';
 
 const MARKER = /^\s*--+[ \t]*repave\s*:?\s*$/i;
 const COMMENT = /^\s*--/;
-
-/** Settings that stand inside another one, each with the one it belongs to. */
-const NESTED: Readonly<Record<string, string>> = {
-  column: 'partition: { column: …, by: … }',
-  by: 'partition: { column: …, by: … }',
-  zone: 'partition: { column: …, by: …, zone: … }',
-  attempts: 'retry: { attempts: … }',
-  giveUpAfter: 'retry: { giveUpAfter: … }',
-  rows: 'checks: [{ rows: { min: … } }]',
-  unique: 'checks: [{ unique: [ … ] }]',
-  not_null: 'checks: [{ not_null: [ … ] }]',
-};
+/** A line with a cron that begins as no plain value of YAML may. */
+const BARE_CRON = /(^|[\s{,])(schedule|cron):\s*[*@]/;
+const UNQUOTED_CRON = 'a cron that begins with * or @ must stand in quotes, as in `schedule: "*/15 * * * *"`';
 
 /** A SQL file taken apart: its settings and the query below them. */
 export interface SqlFile {
-  readonly settings: ReadSettings;
-  readonly query: string;
+  /** Without what is wrong; absent where target or partition cannot be read. */
+  readonly settings?: ReadSqlSettings;
+  readonly problems: readonly FileProblem[];
+  /** The file's line in which the setting of a path is written. */
+  readonly lineOf: (path: readonly PropertyKey[]) => number;
+  /** Absent where no header says that one follows. */
+  readonly query?: string;
   /** The file's line, from 1, in which `query` begins. */
   readonly queryLine: number;
 }
 
 /**
  * Reads the header of a SQL file: YAML in the leading `--` lines behind the line `-- repave`, up to the first line that is
- * no comment. Lines of prose in it are passed over. Throws `InvalidPipeline` with the file's line for what is missing, unknown or of another form.
+ * no comment. Lines of prose in it are passed over. Finds all that is missing, unknown or of another form, with its line.
  */
-export function readSqlFile(file: FileToRead, content: string): SqlFile {
+export function readSqlFile(content: string): SqlFile {
   const lines = content.replace(/^\uFEFF/, '').split('\n');
   let marker = 0;
   while (marker < lines.length && /^\s*(--|$)/.test(lines[marker] ?? '') && !MARKER.test(lines[marker] ?? '')) marker++;
-  if (!MARKER.test(lines[marker] ?? '')) throw invalidPipeline(file, 1, missingHeader(content));
+  if (!MARKER.test(lines[marker] ?? ''))
+    return { problems: [{ line: 1, message: missingHeader(content) }], lineOf: () => 1, queryLine: 1 };
   let end = marker + 1;
   while (COMMENT.test(lines[end] ?? '')) end++;
   const yaml = lines.slice(marker + 1, end).map((line) => line.replace(/^\s*--[ \t]?/, '').replace(/\r$/, ''));
-  const settings = readHeader(file, yaml.map(proseAsComment).join('\n'), marker + 2);
-  return { settings, query: lines.slice(end).join('\n'), queryLine: end + 1 };
+  const header = readHeader(yaml.map(proseAsComment).join('\n'), marker + 2);
+  return { ...header, query: lines.slice(end).join('\n'), queryLine: end + 1 };
 }
 
 /**
  * Formatters remove the empty line between the header and a comment below it, and break long comments. So a line that sets
- * nothing is a comment, but not where its first word may be a setting that lacks its colon.
+ * nothing is a comment, but not where its first word has a colon behind it, or may be a setting that lacks its colon.
  */
 function proseAsComment(line: string): string {
   const [firstWord = ''] = /^[^\s:]+/.exec(line) ?? [];
-  const isYaml = line === '' || /^[\s\]}[{#,"'&*!|>%@?-]/.test(line) || /^\w+\s*:/.test(line);
+  const isYaml = line === '' || /^[\s\]}[{#,"'&*!|>%@?-]/.test(line) || /^(\S+|\w+\s+):(\s|$)/.test(line);
   return isYaml || nearestNames(firstWord, SETTING_NAMES).length > 0 ? line : `# ${line}`;
 }
 
-function readHeader(file: FileToRead, yaml: string, firstLine: number): ReadSettings {
+type Header = Pick<SqlFile, 'settings' | 'problems' | 'lineOf'>;
+
+function readHeader(yaml: string, firstLine: number): Header {
   const counter = new LineCounter();
   const document = parseDocument(yaml, { lineCounter: counter, prettyErrors: false });
   const lineOf = (offset: number): number => counter.linePos(offset).line + firstLine - 1;
-  const [problem] = [...document.errors, ...document.warnings];
-  if (problem) {
-    throw invalidPipeline(
-      file,
-      lineOf(problem.pos[0]),
-      `the header is not YAML: ${problem.message}. Comments in it begin with #, as in \`-- # a comment\`.`,
+  const refused = (problems: readonly FileProblem[]): Header => ({ problems, lineOf: () => firstLine - 1 });
+  const broken = [...document.errors, ...document.warnings];
+  if (broken.length > 0) {
+    const problems = broken.map(({ pos, message }) => {
+      const { line } = counter.linePos(pos[0]);
+      const isCron = BARE_CRON.test(yaml.split('\n')[line - 1] ?? '');
+      const why = isCron ? UNQUOTED_CRON : `${message}. Comments in it begin with #, as in \`-- # a comment\``;
+      return { line: line + firstLine - 1, message: `the header is not YAML: ${why}.` };
+    });
+    // Each * of a cron is a fault of its own.
+    return refused(
+      problems.filter(
+        ({ line, message }, i) => problems.findIndex((p) => p.line === line && p.message === message) === i,
+      ),
     );
   }
   if (!isMap(document.contents)) {
-    throw invalidPipeline(
-      file,
-      firstLine - 1,
-      'the header holds no settings: expected lines such as `-- target: sales_summary`.',
-    );
+    const message = 'the header holds no settings: expected lines such as `-- target: sales_summary`.';
+    return refused([{ line: firstLine - 1, message }]);
   }
+  const borrowed: FileProblem[] = [];
+  const refuse = (what: string): void => {
+    borrowed.push({ line: firstLine - 1, message: `the header uses a YAML ${what}: write the value out.` });
+  };
   // YAML reads `version: 1.10` as 1.1 and `start: 1997` as a number; what was written is meant.
   visit(document, {
     Alias() {
-      throw invalidPipeline(file, firstLine - 1, 'the header uses a YAML alias (*name): write the value out.');
+      refuse('alias (*name)');
     },
     Pair(_, pair) {
+      if (isScalar(pair.key) && pair.key.source === '<<') refuse('merge key (<<)');
       const wantsText = isScalar(pair.key) && (pair.key.value === 'version' || pair.key.value === 'start');
       if (wantsText && isScalar(pair.value) && pair.value.source !== undefined) pair.value.value = pair.value.source;
     },
   });
-  const read = readSqlSettings(document.toJS());
-  if (read.settings) return read.settings;
-  const [first, ...others] = read.problems;
-  const more = others.length > 0 ? ` (${others.length} more after that)` : '';
-  const line = lineOf(offsetOf(document.contents, first?.path ?? []));
-  throw invalidPipeline(file, line, `${first?.message ?? 'invalid'}${indentationHint(read.problems)}${more}`);
+  // What aliases of aliases stand for may be without end.
+  if (borrowed.length > 0) return refused(borrowed.slice(0, 1));
+  const root = document.contents;
+  const lineOfPath = (path: readonly PropertyKey[]): number => lineOf(offsetOf(root, path));
+  const { settings, problems } = readSqlSettings(document.toJS());
+  return {
+    settings,
+    problems: problems.map((problem) => ({
+      line: lineOfPath(problem.path),
+      message: problem.message + unknownSettingHint(problem),
+    })),
+    lineOf: lineOfPath,
+  };
 }
 
 /** Where the setting of a path is written; the nearest enclosing one where it is missing. */
@@ -108,18 +124,6 @@ function offsetOf(root: Node, path: readonly PropertyKey[]): number {
     }
   }
   return offset;
-}
-
-function indentationHint(problems: readonly ShapeProblem[]): string {
-  const flattened = problems.flatMap(({ path, message }) => {
-    const [name] = path;
-    return path.length === 1 && message.startsWith('unknown') && typeof name === 'string' && NESTED[name]
-      ? [NESTED[name]]
-      : [];
-  });
-  return flattened[0] === undefined
-    ? ''
-    : ` If a formatter removed the indentation, write it on one line: ${flattened[0]}.`;
 }
 
 function missingHeader(content: string): string {

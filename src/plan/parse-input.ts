@@ -4,6 +4,7 @@ import {
   MAX_CONCURRENCY,
   MAX_KEYS,
   ON_BUSY,
+  ON_FAILURE,
   ORDERS,
   type PartitionInput,
   SELECTABLE_STATES,
@@ -18,9 +19,12 @@ import {
   trueOrFalse,
   wholeNumber,
 } from '../pipeline/shape.js';
+import { isPlanId, PLAN_ID_FORM } from './plan-id.js';
 
 /** Partitions are counted in int4. */
 const MAX_LAST = 1_000_000;
+const MAX_LOOKBACK = 10_000;
+const MAX_TRIES = 1_000;
 
 /** Characters. Longer than any name and any key or range, and short enough to stand in messages, ids and the ledger. */
 const MAX_TEXT = 200;
@@ -45,6 +49,7 @@ const backfillInput = exactObject('field', 'one JSON object', {
     .pipe(z.array(someText('a key or a range such as 2024-02-01..2024-02-29')))
     .optional(),
   last: wholeNumber(1, MAX_LAST).optional(),
+  lookback: wholeNumber(0, MAX_LOOKBACK).optional(),
   only: z
     .custom<readonly unknown[]>(
       (value) => Array.isArray(value) && value.length > 0,
@@ -52,9 +57,15 @@ const backfillInput = exactObject('field', 'one JSON object', {
     )
     .pipe(z.array(oneOf(SELECTABLE_STATES)))
     .optional(),
+  plan: textThat(PLAN_ID_FORM, isPlanId).optional(),
+  tries: wholeNumber(1, MAX_TRIES).optional(),
+  downstream: trueOrFalse().optional(),
   order: oneOf(ORDERS).optional(),
   concurrency: wholeNumber(1, MAX_CONCURRENCY).optional(),
   priority: wholeNumber(1, 5).optional(),
+  canary: wholeNumber(1, MAX_LAST).optional(),
+  onFailure: oneOf(ON_FAILURE).optional(),
+  maxFailures: wholeNumber(1, MAX_LAST).optional(),
   onBusy: oneOf(ON_BUSY).optional(),
   includeUnfinished: trueOrFalse().optional(),
   dryRun: trueOrFalse().optional(),
@@ -91,6 +102,17 @@ export function parseBackfillInput(raw: unknown, extra: readonly unknown[]): Bac
   if (ways.length === 0 && !only) {
     throw invalid(
       'no partitions are named: expected from (and to), keys, last, or only, such as {"only":["missing","failed"]} for all of those.',
+    );
+  }
+  if (input.lookback !== undefined && last === undefined) {
+    throw invalid(`lookback is ${input.lookback} and last is left out: expected last with it.`);
+  }
+  if (input.tries !== undefined && !only?.includes('failed')) {
+    throw invalid(`tries is ${input.tries} and only has no failed: expected only with failed in it.`);
+  }
+  if (input.maxFailures !== undefined && (input.onFailure ?? 'continue') === 'continue') {
+    throw invalid(
+      `maxFailures is ${input.maxFailures} and onFailure is ${input.onFailure ?? 'left out'}: expected onFailure pause or stop with it.`,
     );
   }
   return input;

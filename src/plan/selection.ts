@@ -19,22 +19,26 @@ export interface Limits {
   readonly newest: string;
   /** For `last`: as of the schedule's time. */
   readonly newestAsOf: string;
+  /** As of the schedule's time before that: `last` also takes in what was finished since. Absent: there is none. */
+  readonly newestBefore?: string;
   /** The unfinished partition of that time. */
   readonly current: string;
 }
 
-/** The limits of a request as of now; `asOf`, a schedule's time, counts as now where it is later. */
+/** The limits of a request as of now; `asOf`, a schedule's time, counts as now where it is later. `before`: its time before that. */
 export function limitsOf(
   { includeUnfinished }: Pick<BackfillInput, 'includeUnfinished'>,
   { partition, start }: PlannedPipeline,
   now: Date,
   asOf: Date = now,
+  before?: Date,
 ): Limits {
   const newest = (at: Date): string => (includeUnfinished ? keyAt : newestFinished)(partition, at.toISOString());
   return {
     start,
     newest: newest(now),
     newestAsOf: newest(asOf > now ? now : asOf),
+    ...(before && { newestBefore: newest(before) }),
     current: keyAt(partition, now.toISOString()),
   };
 }
@@ -47,7 +51,7 @@ export function askedSpans(input: BackfillInput, pipeline: PlannedPipeline, limi
   const grid = pipeline.partition;
   if (input.keys) return input.keys.map((entry, index) => entrySpan(entry, `keys[${index}]`, pipeline));
   if (input.last !== undefined) {
-    const count = input.last + pipeline.lookback;
+    const count = Math.max(input.last, finishedSince(grid, limits)) + (input.lookback ?? pipeline.lookback);
     return [{ from: stepsBack(grid, limits, count - 1), to: limits.newestAsOf }];
   }
   if (input.from === undefined) {
@@ -106,6 +110,12 @@ export function judgeKey(key: string, field: string, pipeline: PlannedPipeline):
       `${field} is ${error.given}, which ${error.problem}; ${pipeline.name} is by ${by}: expected ${error.expected}.`,
     );
   }
+}
+
+/** Partitions that were finished after the schedule's time before this one, up to this one. */
+function finishedSince(grid: Grid, { newestBefore, newestAsOf }: Limits): number {
+  if (newestBefore === undefined || newestBefore >= newestAsOf) return 0;
+  return countBetween(grid, newestBefore, newestAsOf) - 1;
 }
 
 /** The key `steps` before the newest, or the pipeline's start where that comes first. */

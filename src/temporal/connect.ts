@@ -1,8 +1,12 @@
 import { Client, Connection } from '@temporalio/client';
+import { clientIdentity } from './client-identity.js';
 import { temporalUnreachable } from './server-unreachable.js';
 import type { TemporalServer } from './temporal-server.js';
 
-/** Connects a client to a Temporal server, in its namespace. Throws `ServerUnreachable` where none answers within 10 s. */
+/**
+ * Connects a client to a Temporal server, in its namespace. It says who it is as `clientIdentity` does. Throws `ServerUnreachable`
+ * where none answers within 10 s.
+ */
 export async function connectTemporal(server: TemporalServer): Promise<Client> {
   let connection: Connection;
   try {
@@ -10,5 +14,5 @@ export async function connectTemporal(server: TemporalServer): Promise<Client> {
   } catch {
     throw temporalUnreachable(server.address);
   }
-  return new Client({ connection, namespace: server.namespace });
+  return new Client({ connection, namespace: server.namespace, identity: clientIdentity() });
 }

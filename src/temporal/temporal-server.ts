@@ -8,6 +8,8 @@ export interface TemporalServer {
   readonly namespace: string;
   /** Host and port, to be named in messages. */
   readonly address: string;
+  /** Whether somebody has named it; else it is the default address, where there may be none. */
+  readonly named: boolean;
 }
 
 const DEFAULT_ADDRESS = 'localhost:7233';
@@ -19,10 +21,15 @@ const DEFAULT_NAMESPACE = 'default';
  */
 export function temporalServer(settings: Pick<Settings, 'env' | 'dev'>): TemporalServer {
   const { env, dev } = settings;
-  const named = env.TEMPORAL_ADDRESS || env.TEMPORAL_PROFILE || env.TEMPORAL_CONFIG_FILE;
-  if (dev && !named) {
+  const namedByEnv = env.TEMPORAL_ADDRESS || env.TEMPORAL_PROFILE || env.TEMPORAL_CONFIG_FILE;
+  if (dev && !namedByEnv) {
     const address = dev.temporalAddress;
-    return { connectionOptions: { address }, namespace: env.TEMPORAL_NAMESPACE || DEFAULT_NAMESPACE, address };
+    return {
+      connectionOptions: { address },
+      namespace: env.TEMPORAL_NAMESPACE || DEFAULT_NAMESPACE,
+      address,
+      named: true,
+    };
   }
   let config: ClientConnectConfig;
   try {
@@ -40,6 +47,7 @@ export function temporalServer(settings: Pick<Settings, 'env' | 'dev'>): Tempora
     connectionOptions: config.connectionOptions,
     namespace: config.namespace ?? DEFAULT_NAMESPACE,
     address: config.connectionOptions.address ?? DEFAULT_ADDRESS,
+    named: config.connectionOptions.address !== undefined,
   };
 }
 

@@ -20,3 +20,11 @@ export function attemptName(owner: Owner, fence: number): string {
 
 /** Matches an attempt's application_name in SQL: run, then fence. */
 export const ATTEMPT_PATTERN = '^repave ([^/ ]+)/[^ ]+ ([0-9]{1,18})$';
+
+/** An attempt's backend by its application_name; undefined for any other name. */
+export function parseAttemptName(
+  name: string,
+): { readonly run: string; readonly activity: string; readonly fence: string } | undefined {
+  const [, run, activity, fence] = /^repave ([^/ ]+)\/([^ ]+) ([0-9]{1,18})$/.exec(name) ?? [];
+  return run && activity && fence ? { run, activity, fence } : undefined;
+}

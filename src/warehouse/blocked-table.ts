@@ -1,6 +1,7 @@
 import { Failure } from '../failure.js';
 import type { Database } from './database.js';
 import { sqlstate } from './errors.js';
+import { SEEN_SESSION, type SeenSession, sessionInWords } from './seen-session.js';
 import type { Target } from './target.js';
 
 /**
@@ -10,16 +11,9 @@ import type { Target } from './target.js';
 export async function nameBlocker(error: unknown, database: Database, target: Target): Promise<unknown> {
   const code = error instanceof Failure ? error.options.sqlstate : sqlstate(error);
   if (code !== '55P03') return error;
-  const [blocker] = await database.query<{
-    pid: number | null;
-    role: string | null;
-    application: string | null;
-    since: string | null;
-    mode: string;
-    granted: boolean;
-  }>(
+  const [blocker] = await database.query<SeenSession & { mode: string; granted: boolean }>(
     // The modes that a DELETE and an INSERT have to wait for. One that waits itself stands before them in the queue.
-    `SELECT l.pid, a.usename AS role, a.application_name AS application, a.xact_start::pg_catalog.text AS since, l.mode, l.granted
+    `SELECT ${SEEN_SESSION}, l.mode, l.granted
        FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
       WHERE l.locktype = 'relation' AND l.relation = ANY ($1::pg_catalog.oid[])
         AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
@@ -28,13 +22,10 @@ export async function nameBlocker(error: unknown, database: Database, target: Ta
     [target.tree],
   );
   if (!blocker) return error;
-  const who =
-    blocker.pid === null
-      ? 'A prepared transaction (see pg_prepared_xacts)'
-      : `Pid ${blocker.pid}, role ${blocker.role ?? 'unknown'}, application ${JSON.stringify(blocker.application ?? 'unknown')}, since ${blocker.since ?? 'unknown'},`;
+  const who = sessionInWords(blocker);
   return new Failure(
     'Conflict',
-    `${who} ${blocker.granted ? 'holds' : 'waits for'} a ${blocker.mode} on ${target.name}, as ALTER TABLE, CREATE INDEX and the like do, and the fill waits behind it. It is tried again.`,
+    `${who.charAt(0).toUpperCase()}${who.slice(1)}, ${blocker.granted ? 'holds' : 'waits for'} a ${blocker.mode} on ${target.name}, as ALTER TABLE, CREATE INDEX and the like do, and the fill waits behind it. It is tried again.`,
     { sqlstate: code, retryAfterMs: 5_000 },
   );
 }

@@ -1,133 +1,160 @@
-import type { Check, Pipeline } from '../pipeline/pipeline.js';
 import { Failure } from '../failure.js';
+import type { Check, Pipeline } from '../pipeline/pipeline.js';
+import type { Window } from '../calendar/calendar.js';
+import { naming } from './check-failure.js';
+import { checkName } from './check-name.js';
+import { readableSum, sumChecks } from './check-sum.js';
+import { countForChecks, type CheckCounts } from './check-counts.js';
 import { counted } from './counted.js';
 import type { CheckOutcome } from './fill-request.js';
-import { quoted, quotedList } from './identifier.js';
+import { quotedList } from './identifier.js';
+import { foundRows, MAX_FOUND } from './judge-checks.js';
+import { parameterValues } from './parameter-values.js';
 import type { Session } from './session.js';
-import { rowsWritten, type Target } from './target.js';
+import type { Target } from './target.js';
+import type { WindowCondition } from './window-condition.js';
 
-/** A window in SQL: the condition on the partition column, and its two bounds as bound values $1 and $2. */
-export interface WindowCondition {
-  readonly table: string;
-  readonly condition: string;
-  readonly values: readonly [lower: string, upper: string];
-}
-
-export interface WindowCount {
-  /** Rows that stand in the window now. */
-  readonly inside: number;
-  /** Rows that the fill's transaction has inserted into the target or changed there, in the window and elsewhere; NaN where the server does not count. */
-  readonly written: number;
+/** What stands in the window, counted, and what the checks say to it. */
+export interface CheckedWindow extends Pick<CheckCounts, 'inside' | 'written'> {
   readonly checks: readonly CheckOutcome[];
 }
 
-/** The pipeline's checks on a column that the target lacks: `SchemaMismatch`, before a row moves. */
-export function refuseUnknownColumns(pipeline: Pipeline, target: Target): void {
-  for (const check of pipeline.checks) {
-    if (check.kind === 'rows') continue;
-    for (const column of check.columns) {
-      if (target.columns.some(({ name }) => name === column)) continue;
-      throw new Failure(
-        'SchemaMismatch',
-        `The check ${checkName(check)} of ${pipeline.name} names the column ${JSON.stringify(column)}, which ${target.name} does not have.`,
-      );
-    }
-  }
-}
-
-/** Counts the window and works out every check, inside the fill's transaction: one pass, and one more for each `unique` that no index holds. */
-export async function countWindow(
+/**
+ * Counts the window and works out every check, inside the fill's transaction: one pass for all that can be counted together,
+ * one more for each `unique` that no index holds, and what the queries of `sql` read. `sums`: what the queries of `sum` gave,
+ * by the check's place in the list.
+ *
+ * Judges none of the outcomes. Throws `InvalidPipeline` and the like, naming the check, where one cannot be worked out.
+ */
+export async function checkWindow(
   session: Session,
-  window: WindowCondition,
+  condition: WindowCondition,
   pipeline: Pipeline,
+  window: Window,
   target: Target,
-): Promise<WindowCount> {
-  const nullable = pipeline.checks.flatMap((check) => (check.kind === 'not_null' ? check.columns : []));
-  const nulls = nullable.map(
-    (column, i) => `, pg_catalog.count(*) FILTER (WHERE ${quoted(column)} IS NULL)::pg_catalog.float8 AS null_${i}`,
+  sums: ReadonlyMap<number, string | null>,
+): Promise<CheckedWindow> {
+  // Before the count, which then has the last word on what was written: a query's functions may write.
+  const passes: (number | undefined)[] = [];
+  for (const check of pipeline.checks) {
+    passes.push(await naming(pipeline, check, () => passOfItsOwn(check, session, condition, window, target)));
+  }
+  const expected = new Map(
+    sumChecks(pipeline).map(({ place, check }) => [place, readableSum(pipeline, check, target, given(sums, place))]),
   );
-  const [count] = await session.rows<Record<string, number | null>>(
-    `SELECT pg_catalog.count(*)::pg_catalog.float8 AS inside, ${rowsWritten('pg_catalog.unnest($3::pg_catalog.oid[])')} AS written${nulls.join('')}
-       FROM ${window.table} WHERE ${window.condition}`,
-    [...window.values, target.tree],
-  );
-  const inside = count?.inside ?? 0;
-  const written = (count?.written ?? NaN) - target.writtenBefore;
-  const nullCounts = new Map(nullable.map((column, i) => [column, count?.[`null_${i}`] ?? 0]));
-  const checks: CheckOutcome[] = [];
-  for (const check of pipeline.checks) checks.push(await judge(check, inside, nullCounts, session, window, target));
+  const { inside, written, counts } = await countForChecks(session, condition, pipeline, window.key, target, expected);
+  const checks = pipeline.checks.map((check, place): CheckOutcome => {
+    const outcome = judge(check, inside, counts[place] ?? [], passes[place]);
+    return { check: checkName(check), ...outcome, ...(check.severity === 'warn' ? { severity: 'warn' } : {}) };
+  });
   return { inside, written, checks };
 }
 
-async function judge(
+function given(sums: ReadonlyMap<number, string | null>, place: number): string | null {
+  const sum = sums.get(place);
+  if (sum === undefined) throw new Failure('Unexpected', 'The query of a check of sum was not run with the rows.');
+  return sum;
+}
+
+/** What a check finds that the common pass cannot count: repeated values, or rows of its query. */
+async function passOfItsOwn(
+  check: Check,
+  session: Session,
+  condition: WindowCondition,
+  window: Window,
+  target: Target,
+): Promise<number | undefined> {
+  if (check.kind === 'unique') {
+    if (target.uniqueKeys.some((key) => key.every((column) => check.columns.includes(column)))) return undefined;
+    const [row] = await session.rows<{ groups: number }>(
+      `SELECT pg_catalog.count(*)::pg_catalog.float8 AS groups
+         FROM (SELECT FROM ${condition.table} WHERE ${condition.condition} GROUP BY ${quotedList(check.columns)} HAVING pg_catalog.count(*) > 1) repeated`,
+      condition.values,
+    );
+    return row?.groups ?? 0;
+  }
+  if (check.kind === 'sql') {
+    const [row] = await session.rows<{ found: number }>(
+      foundRows(check.query.text),
+      parameterValues(check.query.parameters, window),
+    );
+    return row?.found ?? 0;
+  }
+  return undefined;
+}
+
+function judge(
   check: Check,
   inside: number,
-  nullCounts: ReadonlyMap<string, number>,
-  session: Session,
-  window: WindowCondition,
-  target: Target,
-): Promise<CheckOutcome> {
-  const name = checkName(check);
+  counts: readonly (number | null)[],
+  found: number | undefined,
+): Pick<CheckOutcome, 'passed' | 'seen'> {
   switch (check.kind) {
-    case 'rows': {
-      const passed = inside >= (check.min ?? 0) && inside <= (check.max ?? Infinity);
-      return { check: name, passed, seen: counted(inside) };
-    }
-    case 'not_null': {
-      const found = check.columns
-        .map((column) => ({ column, nulls: nullCounts.get(column) ?? 0 }))
-        .filter(({ nulls }) => nulls > 0);
-      return {
-        check: name,
-        passed: found.length === 0,
-        seen: found.map(({ column, nulls }) => `${nulls} NULL in ${column}`).join(', ') || 'no NULL',
-      };
-    }
-    case 'unique': {
-      if (target.uniqueKeys.some((key) => key.every((column) => check.columns.includes(column)))) {
-        return { check: name, passed: true, seen: 'held by a unique index' };
-      }
-      const [row] = await session.rows<{ groups: number }>(
-        `SELECT pg_catalog.count(*)::pg_catalog.float8 AS groups
-           FROM (SELECT FROM ${window.table} WHERE ${window.condition} GROUP BY ${quotedList(check.columns)} HAVING pg_catalog.count(*) > 1) repeated`,
-        window.values,
+    case 'rows':
+      return { passed: inside >= (check.min ?? 0) && inside <= (check.max ?? Infinity), seen: counted(inside) };
+    case 'change':
+      return judgeChange(check.maxPercent, inside, counts[0] ?? null);
+    case 'not_null':
+      return judgeCounts(
+        check.columns.map((column, i) => [counts[i] ?? 0, `NULL in ${column}`]),
+        'no NULL',
       );
-      const groups = row?.groups ?? 0;
-      return {
-        check: name,
-        passed: groups === 0,
-        seen: groups === 0 ? 'no repetition' : `${counted(groups, 'value')} more than once`,
-      };
-    }
+    case 'accepted':
+      return judgeCounts([[counts[0] ?? 0, 'not accepted']], 'all accepted');
+    case 'range':
+      return judgeCounts(
+        [
+          [counts[0] ?? 0, `below ${check.min}`],
+          [counts[1] ?? 0, `above ${check.max}`],
+        ],
+        'all in range',
+      );
+    case 'sum':
+      return counts[0] === 1
+        ? { passed: true, seen: 'equal to its query' }
+        : { passed: false, seen: 'not equal to its query' };
+    case 'unique':
+      if (found === undefined) return { passed: true, seen: 'held by a unique index' };
+      return found === 0
+        ? { passed: true, seen: 'no repetition' }
+        : { passed: false, seen: `${counted(found, 'value')} more than once` };
+    case 'sql':
+      if (found === 0) return { passed: true, seen: 'no row' };
+      return { passed: false, seen: Number(found) > MAX_FOUND ? `more than ${MAX_FOUND} rows` : counted(found ?? 0) };
     default:
       return check satisfies never;
   }
 }
 
-/** Throws `CheckFailed`, naming every check that failed and what was seen. */
+function judgeCounts(
+  counts: readonly (readonly [count: number, what: string])[],
+  none: string,
+): Pick<CheckOutcome, 'passed' | 'seen'> {
+  const found = counts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
+  return { passed: found.length === 0, seen: found.join(', ') || none };
+}
+
+function judgeChange(maxPercent: number, inside: number, before: number | null): Pick<CheckOutcome, 'passed' | 'seen'> {
+  if (before === null) return { passed: true, seen: `${counted(inside)}, no fill before` };
+  if (before === 0) return { passed: true, seen: `${counted(inside)}, none before` };
+  const percent = (100 * (inside - before)) / before;
+  const rounded = Math.round(10 * Math.abs(percent)) / 10;
+  const change = percent === 0 ? 'no change' : `${rounded} % ${percent > 0 ? 'more' : 'fewer'}`;
+  return { passed: Math.abs(percent) <= maxPercent, seen: `${counted(inside)}, ${before} before: ${change}` };
+}
+
+/** The warnings of checks that failed and are let through, since their severity is `warn`. */
+export function checkWarnings(checks: readonly CheckOutcome[]): string[] {
+  return checks.filter(({ passed, severity }) => !passed && severity === 'warn').map(({ check }) => `check: ${check}`);
+}
+
+/** Throws `CheckFailed`, naming every check that failed and is not let through, and what was seen. */
 export function refuseFailedChecks(pipeline: Pipeline, key: string, checks: readonly CheckOutcome[]): void {
-  const failed = checks.filter(({ passed }) => !passed);
+  const failed = checks.filter(({ passed, severity }) => !passed && severity !== 'warn');
   if (failed.length === 0) return;
   const said = failed.map(({ check, seen }) => `${check}: ${seen}`).join('; ');
   throw new Failure(
     'CheckFailed',
     `The new rows of ${pipeline.name} ${key} do not pass ${failed.length === 1 ? 'the check' : 'the checks'} ${said}. The old rows stand. Mend the source or the check, then fill again.`,
   );
-}
-
-function checkName(check: Check): string {
-  switch (check.kind) {
-    case 'rows': {
-      const limits = [
-        check.min !== undefined ? `min ${check.min}` : '',
-        check.max !== undefined ? `max ${check.max}` : '',
-      ];
-      return `rows (${limits.filter(Boolean).join(', ')})`;
-    }
-    case 'unique':
-    case 'not_null':
-      return `${check.kind} (${check.columns.join(', ')})`;
-    default:
-      return check satisfies never;
-  }
 }

@@ -95,6 +95,25 @@ export async function withdrawClaim(session: Session, request: FillRequest, fenc
   ]);
 }
 
+/**
+ * Gives up an attempt's claims, so that a run that ends without a fill or a failure leaves none behind. Where an earlier
+ * attempt may still be about, which a number of 1 does not rule out, they stand with their time over instead: it must not claim anew. Closed they are not, since a
+ * later attempt begins where this one's answer is lost.
+ */
+export async function releaseClaims(
+  database: Database,
+  keys: readonly string[],
+  { pipeline, owner, attempt, isFirst }: Pick<FillRequest, 'pipeline' | 'owner' | 'attempt'> & { isFirst: boolean },
+): Promise<void> {
+  const mine = 'pipeline = $1 AND key = ANY ($2) AND run = $3 AND scheduled_at = $4 AND attempt = $5';
+  await database.query(
+    isFirst
+      ? `DELETE FROM repave.claim WHERE ${mine}`
+      : `UPDATE repave.claim SET deadline = pg_catalog.clock_timestamp() WHERE ${mine}`,
+    [pipeline.name, keys, owner.run, attempt.scheduledAt, attempt.number],
+  );
+}
+
 /** Counts a failure of this attempt against the pipeline's tries. Returns the new count, or undefined for an attempt that is not the newest. */
 export async function countFault(database: Database, request: FillRequest, fence: number): Promise<number | undefined> {
   const [row] = await database.query<{ faults: number }>(

@@ -1,15 +1,15 @@
 import { Failure } from '../failure.js';
-import type { Target } from './target.js';
+import type { Target, TargetColumn } from './target.js';
 
 /**
  * Holds the columns that a pipeline writes against the target's. Throws `SchemaMismatch`, naming every column that is wrong,
  * before a row moves: one the target lacks, one given twice, one that cannot be written, a NOT NULL one left out, or
- * the partition column left out.
+ * the partition column left out where the table does not work it out itself.
  */
 export function refuseMismatch(
   pipeline: string,
   written: readonly string[],
-  target: Target,
+  target: Pick<Target, 'name' | 'columns'>,
   partitionColumn: string,
 ): void {
   const problems: string[] = [];
@@ -22,16 +22,31 @@ export function refuseMismatch(
     else if (column.generated)
       problems.push(`column ${JSON.stringify(name)} of ${target.name} is generated and cannot be written`);
   }
-  for (const column of target.columns) {
-    if (column.notNull && !column.hasDefault && !column.generated && !written.includes(column.name)) {
-      problems.push(`column ${JSON.stringify(column.name)} of ${target.name} is NOT NULL and is not given`);
-    }
+  for (const { name } of missingColumns(written, target, partitionColumn)) {
+    problems.push(
+      name === partitionColumn
+        ? `the partition column ${JSON.stringify(name)} is not given`
+        : `column ${JSON.stringify(name)} of ${target.name} is NOT NULL and is not given`,
+    );
   }
-  if (!written.includes(partitionColumn))
-    problems.push(`the partition column ${JSON.stringify(partitionColumn)} is not given`);
   if (problems.length > 0)
     throw new Failure(
       'SchemaMismatch',
       `The rows of ${pipeline} do not fit its target: ${problems.join('; ')}. The old rows stand.`,
     );
+}
+
+/**
+ * The target's columns that rows must have and lack: those that are NOT NULL without a default, and the partition column; but
+ * for those that the table works out itself.
+ */
+export function missingColumns(
+  written: readonly string[],
+  target: Pick<Target, 'columns'>,
+  partitionColumn: string,
+): TargetColumn[] {
+  return target.columns.filter(({ name, notNull, hasDefault, generated }) => {
+    if (generated || written.includes(name)) return false;
+    return name === partitionColumn || (notNull && !hasDefault);
+  });
 }

@@ -1,100 +1,121 @@
 import { Failure } from '../failure.js';
-import type { Row } from '../pipeline/pipeline.js';
+import type { RowValues } from '../pipeline/pipeline.js';
 import type { TargetColumn } from './target.js';
+import { type Refuse, valueText, type ValueType, valueType } from './value-text.js';
 
-const INTEGERS = new Set(['int2', 'int4', 'int8', 'oid']);
-const FLOATS = new Set(['float4', 'float8']);
-const LONE_SURROGATE = /\p{Surrogate}/u;
+/** What has to be escaped or judged; half a pair is told from a whole one by `valueText`. */
+const UNPLAIN = /[\\\n\r\t\0\ud800-\udfff]/;
+const ESCAPED = /[\\\n\r\t]/g;
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+const [TAB, NEWLINE, SPACE, BACKSLASH, DELETE] = [9, 10, 32, 92, 127];
+const NULL = '\\N';
+/** Characters up to which a text is sooner copied here than by a call of the runtime. */
+const SHORT = 64;
+/** Bytes that a UTF-16 unit takes at most. */
+const WIDEST = 3;
+
+interface Field {
+  readonly type: ValueType;
+  readonly refuse: Refuse;
+}
 
 /**
- * One row as a line of COPY's text form, its values by the type of the column each goes to. undefined and null are NULL.
- * https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.2
+ * Writes rows as lines of COPY's text form, in UTF-8, each value by the type of the column it goes to. undefined and null are
+ * NULL. https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.2
  *
  * Throws `DataError` naming column and row number for a value that has no exact form in the column's type.
  */
-export function copyLine(row: Row, columns: readonly TargetColumn[], rowNumber: number): string {
-  const fields = columns.map((column) => {
-    const value = row[column.name];
-    if (value === undefined || value === null) return '\\N';
-    const text = valueText(value, column.baseType, (problem) => {
-      throw new Failure(
-        'DataError',
-        `Row ${rowNumber}, column ${JSON.stringify(column.name)} (${column.type}): ${problem}.`,
-      );
-    });
-    return escape(text);
-  });
-  return `${fields.join('\t')}\n`;
+export class CopyText {
+  readonly #fields: readonly Field[];
+  #row = 0;
+  #bytes: Buffer;
+  #length = 0;
+
+  /** `size`: bytes of room to begin with. */
+  constructor(
+    columns: readonly TargetColumn[],
+    private readonly size: number,
+  ) {
+    this.#bytes = Buffer.allocUnsafeSlow(size);
+    this.#fields = columns.map((column) => ({
+      type: valueType(column.baseType, column.elementType),
+      refuse: (problem) => {
+        throw new Failure(
+          'DataError',
+          `Row ${this.#row}, column ${JSON.stringify(column.name)} (${column.type}): ${problem}.`,
+        );
+      },
+    }));
+  }
+
+  /** Bytes of whole lines that are ready. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Gives the lines out of hand. */
+  take(): Buffer {
+    const taken = this.#bytes.subarray(0, this.#length);
+    this.#bytes = Buffer.allocUnsafeSlow(this.size);
+    this.#length = 0;
+    return taken;
+  }
+
+  /** A row, its values in the columns' order. */
+  add(row: RowValues, number: number): void {
+    this.#row = number;
+    let i = 0;
+    for (const field of this.#fields) this.#add(row[i++], field);
+    this.#bytes[this.#length - 1] = NEWLINE;
+  }
+
+  /** A value and what parts it from the next. */
+  #add(value: unknown, { type, refuse }: Field): void {
+    if (value === undefined || value === null) {
+      this.#put(NULL);
+    } else if (typeof value === 'string') {
+      if (!this.#putPlain(value)) this.#put(escape(valueText(value, type, refuse)));
+    } else {
+      const text = valueText(value, type, refuse);
+      if (!this.#putPlain(text)) this.#put(escape(text));
+    }
+    this.#bytes[this.#length++] = TAB;
+  }
+
+  /** Writes a text that needs neither a judge nor an escape; false: it may, and nothing was written. */
+  #putPlain(text: string): boolean {
+    const { length } = text;
+    if (length > SHORT) {
+      if (UNPLAIN.test(text)) return false;
+      this.#put(text);
+      return true;
+    }
+    this.#reserve(length);
+    const bytes = this.#bytes;
+    let at = this.#length;
+    for (let i = 0; i < length; i++) {
+      const code = text.charCodeAt(i);
+      if (code < SPACE || code >= DELETE || code === BACKSLASH) return false;
+      bytes[at++] = code;
+    }
+    this.#length = at;
+    return true;
+  }
+
+  #put(text: string): void {
+    this.#reserve(text.length * WIDEST);
+    this.#length += this.#bytes.write(text, this.#length);
+  }
+
+  /** Room for so many bytes and one behind them. */
+  #reserve(more: number): void {
+    if (this.#length + more < this.#bytes.length) return;
+    const grown = Buffer.allocUnsafeSlow(2 * (this.#length + more));
+    this.#bytes.copy(grown, 0, 0, this.#length);
+    this.#bytes = grown;
+  }
 }
 
 function escape(text: string): string {
-  return /[\\\n\r\t]/.test(text) ? text.replace(/[\\\n\r\t]/g, (character) => ESCAPES[character] ?? character) : text;
-}
-
-/** A value in PostgreSQL's own text form for a type. `refuse` throws, and is given what was wrong, never the value. */
-export function valueText(value: unknown, type: string, refuse: (problem: string) => never): string {
-  if (typeof value === 'string') {
-    if (value.includes('\0')) return refuse('the character U+0000 cannot be stored in PostgreSQL');
-    // UTF-8 has no form for it: another character would be stored in its place.
-    if (LONE_SURROGATE.test(value)) return refuse('half of a surrogate pair is no character');
-    return value;
-  }
-  if (type === 'json' || type === 'jsonb') return jsonText(value, refuse);
-  switch (typeof value) {
-    case 'number':
-      return numberText(value, type, refuse);
-    case 'bigint':
-      return value.toString();
-    case 'boolean':
-      return value ? 't' : 'f';
-    case 'object':
-      if (value instanceof Date) return dateText(value, type, refuse);
-      if (value instanceof Uint8Array)
-        return type === 'bytea' ? `\\x${Buffer.from(value).toString('hex')}` : refuse('bytes go to bytea only');
-      if (Array.isArray(value)) return arrayText(value, type, refuse);
-      return refuse('an object goes to json or jsonb only; give a string in PostgreSQL’s own form');
-    default:
-      return refuse(`a ${typeof value} cannot be stored`);
-  }
-}
-
-function numberText(value: number, type: string, refuse: (problem: string) => never): string {
-  // String(-0) is 0. PostgreSQL reads NaN and Infinity as JavaScript writes them.
-  if (FLOATS.has(type)) return Object.is(value, -0) ? '-0' : String(value);
-  if (Number.isSafeInteger(value)) return Object.is(value, -0) ? '0' : String(value);
-  if (INTEGERS.has(type))
-    return refuse('this number is not a whole number that JavaScript holds exactly; give a bigint or a string');
-  return refuse('a fraction as a JavaScript number is not exact; give it as a string');
-}
-
-function dateText(value: Date, type: string, refuse: (problem: string) => never): string {
-  if (Number.isNaN(value.getTime())) return refuse('the Date is invalid');
-  if (type !== 'timestamptz') return refuse('a Date is an instant and goes to timestamptz only; give a string');
-  const year = value.getUTCFullYear();
-  // PostgreSQL reads neither a signed year nor year 0.
-  const written = year > 0 ? String(year).padStart(4, '0') : String(1 - year).padStart(4, '0');
-  const rest = value.toISOString().replace(/^[+-]?\d+/, '');
-  return `${written}${rest}${year > 0 ? '' : ' BC'}`;
-}
-
-function arrayText(value: readonly unknown[], type: string, refuse: (problem: string) => never): string {
-  if (!type.startsWith('_')) return refuse('an array goes to an array column or json only');
-  const json = type === '_json' || type === '_jsonb';
-  const elements = value.map((element): string => {
-    if (element === undefined || element === null) return 'NULL';
-    if (Array.isArray(element) && !json) return arrayText(element, type, refuse);
-    return `"${valueText(element, type.slice(1), refuse).replace(/["\\]/g, '\\$&')}"`;
-  });
-  return `{${elements.join(',')}}`;
-}
-
-function jsonText(value: unknown, refuse: (problem: string) => never): string {
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(value);
-  } catch {
-    return refuse('the value has no JSON form');
-  }
-  return text === undefined ? refuse('the value has no JSON form') : text;
+  return text.replace(ESCAPED, (character) => ESCAPES[character] ?? character);
 }

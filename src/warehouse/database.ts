@@ -6,12 +6,14 @@ import { beginAlone, ROLE_DEFAULTS, type RoleDefaults } from './role-defaults.js
 import { Session } from './session.js';
 
 export interface DatabaseOptions {
-  /** Fills at once: the size of the pool. One fill holds at most one connection. */
+  /** Fills at once. One fill holds at most one connection. */
   readonly fills: number;
   /** Where rows of TypeScript pipelines are spooled. Default: the system's temporary folder. */
   readonly spoolDir?: string;
   /** Milliseconds between two looks at the backend of a statement that has not answered. Default 5,000. */
   readonly watchEveryMs?: number;
+  /** True for what a pipeline reads from: nothing is ever written there, so that it may be a standby. */
+  readonly readOnly?: boolean;
 }
 
 /** Milliseconds to wait for a connection: a server that accepts and says nothing must not hold a fill. */
@@ -19,6 +21,8 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Milliseconds a control statement may take; they read a few rows of the catalog or the ledger. */
 const CONTROL_TIMEOUT_MS = 20_000;
 const CONTROL_CONNECTIONS = 3;
+/** Beside those of fills, so that a plan which asks its source never waits for one of them to end. */
+const ASKING_CONNECTIONS = 1;
 
 /**
  * One PostgreSQL database, held by two pools: fills, one connection each, and a small control pool that cancels, watches and
@@ -38,18 +42,20 @@ export class Database {
   serverVersion = 0;
   /** Such as `sales at db.example:5432`: never the user or the password. */
   readonly place: string;
+  readonly readOnly: boolean;
 
   constructor(url: string, options: DatabaseOptions) {
     const common = connectionConfig(url);
     const { hostname, port, pathname } = new URL(url);
     this.place = `${pathname.slice(1) || '(default)'} at ${hostname || 'localhost'}:${port || '5432'}`;
-    this.#fills = new pg.Pool({ ...common, max: options.fills, application_name: 'repave' });
+    this.#fills = new pg.Pool({ ...common, max: options.fills + ASKING_CONNECTIONS, application_name: 'repave' });
     this.#control = new pg.Pool({
       ...common,
       max: CONTROL_CONNECTIONS,
       query_timeout: CONTROL_TIMEOUT_MS,
       application_name: 'repave control',
     });
+    this.readOnly = options.readOnly ?? false;
     this.spoolDir = options.spoolDir;
     this.watchEveryMs = options.watchEveryMs ?? 5_000;
     for (const pool of [this.#fills, this.#control]) {
@@ -112,7 +118,8 @@ export class Database {
   #placed(error: unknown): Failure {
     const failure = toFailure(error);
     if (failure.type !== 'DatabaseUnavailable') return failure;
-    return new Failure(failure.type, `${this.place}: ${failure.message}`, failure.options);
+    const which = this.readOnly ? `The source ${this.place}` : this.place;
+    return new Failure(failure.type, `${which}: ${failure.message}`, { ...failure.options, place: this.place });
   }
 
   async close(): Promise<void> {
@@ -133,7 +140,7 @@ export async function openDatabase(url: string, options: DatabaseOptions): Promi
     if (!facts) throw new Failure('Unexpected', 'The database answered its own settings with no row.');
     database.serverVersion = facts.version;
     database.searchPath = facts.path;
-    database.beginAlone = beginAlone(facts);
+    database.beginAlone = beginAlone(facts, database.readOnly);
     database.checksClients = facts.interval !== null && (await canCheckClients(database));
     return database;
   } catch (error) {

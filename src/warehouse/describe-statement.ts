@@ -3,6 +3,8 @@ import type { Connection, FieldDef, Submittable } from 'pg';
 export interface DescribedColumn {
   readonly name: string;
   readonly typeId: number;
+  /** The type's modifier, such as a length, in the type's own encoding; -1 for none. */
+  readonly modifier: number;
 }
 
 /**
@@ -34,7 +36,11 @@ export class Describe implements Submittable {
   }
 
   handleRowDescription(message: { fields: FieldDef[] }): void {
-    this.#found = message.fields.map((field) => ({ name: field.name, typeId: field.dataTypeID }));
+    this.#found = message.fields.map((field) => ({
+      name: field.name,
+      typeId: field.dataTypeID,
+      modifier: field.dataTypeModifier,
+    }));
   }
 
   handleError(error: Error): void {

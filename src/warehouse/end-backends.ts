@@ -3,7 +3,7 @@ import { abortable } from './abortable.js';
 import { ATTEMPT_PATTERN } from './attempt-name.js';
 import type { Database } from './database.js';
 import type { FillRequest } from './fill-request.js';
-import type { WindowLock } from './lock.js';
+import { isHeld, type WindowLock } from './lock.js';
 import type { Backend } from './session.js';
 
 /** Milliseconds that an ended backend may take to go; one that computes looks at its interrupts now and then. */
@@ -66,11 +66,7 @@ export async function endOverdueHolders(
                FROM pg_catalog.pg_locks l
                JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid,
                     LATERAL pg_catalog.regexp_match(a.application_name, $1) AS m
-              WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
-                AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
-                -- pg_locks shows the two int4 as unsigned.
-                AND l.classid::pg_catalog.int8 = ($2::pg_catalog.int8 & 4294967295)
-                AND l.objid::pg_catalog.int8 = ($3::pg_catalog.int8 & 4294967295)
+              WHERE ${isHeld('$2', '$3')}
                 AND a.usename = current_user
                 AND ((m[1] = $4 AND m[2]::pg_catalog.int8 < $5::pg_catalog.int8)
                      OR EXISTS (SELECT FROM repave.claim c
@@ -80,25 +76,4 @@ export async function endOverdueHolders(
     [ATTEMPT_PATTERN, lock.space, lock.window, owner.run, fence, pipeline.name, window.key],
   );
   return row?.ended ?? 0;
-}
-
-/** Who holds a window's lock, in words for a message: pid, role, application_name and since when; or that nobody does now. */
-export async function describeHolder(database: Database, lock: WindowLock): Promise<string> {
-  const [holder] = await database.query<{
-    pid: number | null;
-    role: string | null;
-    application: string | null;
-    since: string | null;
-  }>(
-    `SELECT l.pid, a.usename AS role, a.application_name AS application, a.xact_start::pg_catalog.text AS since
-       FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
-      WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
-        AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
-        AND l.classid::pg_catalog.int8 = ($1::pg_catalog.int8 & 4294967295)
-        AND l.objid::pg_catalog.int8 = ($2::pg_catalog.int8 & 4294967295)`,
-    [lock.space, lock.window],
-  );
-  if (!holder) return 'by nobody any more';
-  if (holder.pid === null) return 'by a prepared transaction (see pg_prepared_xacts)';
-  return `by pid ${holder.pid}, role ${holder.role ?? 'unknown'}, application ${JSON.stringify(holder.application ?? 'unknown')}, since ${holder.since ?? 'unknown'}`;
 }

@@ -1,8 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Failure } from '../failure.js';
+import { NAMES_NOW } from './carry-over.js';
 import type { Database } from './database.js';
 import { endBackendsOfRun, GONE_WAIT_MS, LOOK_EVERY_MS } from './end-backends.js';
 import type { FillOutcome } from './fill-request.js';
+import { committed } from './ledger-entry.js';
 
 /** One run's work on one partition. */
 export interface RunPartition {
@@ -23,19 +25,27 @@ const CLOSE_TRIES = 20;
  */
 export async function endFill(database: Database, work: RunPartition): Promise<FillOutcome | undefined> {
   await closeClaim(database, work);
+  await endRun(database, work.pipeline, work.run);
+  // Ending a backend is not rolling back: one that waited for a standby in its COMMIT has committed. Only this look tells.
+  return committedFill(database, work);
+}
+
+/**
+ * Ends what a run has going on in one database, a pipeline's source included, whichever worker began it: none of its backends
+ * is left when this returns. Throws `Conflict` where one stays, since another role runs it.
+ */
+export async function endRun(database: Database, pipeline: string, run: string): Promise<void> {
   const until = Date.now() + GONE_WAIT_MS;
-  while ((await endBackendsOfRun(database, work.run, Number.MAX_SAFE_INTEGER)) > 0) {
+  while ((await endBackendsOfRun(database, run, Number.MAX_SAFE_INTEGER)) > 0) {
     if (Date.now() > until) {
       throw new Failure(
         'Conflict',
-        `A backend of the fill of ${work.pipeline} ${work.key} does not end: see pg_stat_activity for application_name LIKE 'repave ${work.run}%'. If it logs in as another role, end it by hand.`,
+        `A backend of a fill of ${pipeline} in ${database.place} does not end: see pg_stat_activity for application_name LIKE 'repave ${run}%'. If it logs in as another role, end it by hand.`,
         { retryAfterMs: 5_000 },
       );
     }
     await delay(LOOK_EVERY_MS);
   }
-  // Ending a backend is not rolling back: one that waited for a standby in its COMMIT has committed. Only this look tells.
-  return committedFill(database, work);
 }
 
 /** Closes the run's claim. One that stands between its guard and its COMMIT holds the row: it is ended, or has committed. */
@@ -63,9 +73,9 @@ async function committedFill(
 ): Promise<FillOutcome | undefined> {
   const [row] = await database.query<Omit<FillOutcome, 'found'>>(
     `SELECT fence::pg_catalog.float8 AS fence, rows_inserted::pg_catalog.float8 AS rows,
-            rows_deleted::pg_catalog.float8 AS deleted, seconds, warnings
-       FROM repave.fill WHERE pipeline = $1 AND key = $2 AND run = $3`,
+            rows_deleted::pg_catalog.float8 AS deleted, seconds, warnings, unchanged
+       FROM repave.fill WHERE pipeline = ANY (${NAMES_NOW}) AND key = $2 AND run = $3`,
     [pipeline, key, run],
   );
-  return row && { ...row, found: true };
+  return row && committed(row);
 }

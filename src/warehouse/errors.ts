@@ -74,6 +74,11 @@ const ROUTINES: Readonly<Record<string, Meaning>> = {
     type: 'DataError',
     advice: 'No partition of the table takes one of the new rows: create it. The old rows stand.',
   },
+  'call_string_check_hook 22023': {
+    type: 'InvalidPipeline',
+    advice:
+      'The server refused a setting of the session: it has no time zone of the name that `zone` gives (see its pg_timezone_names), or the query sets what it may not.',
+  },
   'CheckMyDatabase 55000': { type: 'DatabaseUnavailable', advice: 'The database takes no connections for now.' },
 };
 

@@ -2,11 +2,16 @@ import { FAILURES } from '../contract.js';
 import { Failure } from '../failure.js';
 import { abortable } from './abortable.js';
 import { claim, countFault } from './claim.js';
+import { createMissingPartition } from './create-partition.js';
 import type { Database } from './database.js';
-import { toFailure } from './errors.js';
-import type { FillOutcome, FillRequest } from './fill-request.js';
+import { withDeadline } from './deadline.js';
+import type { FillOutcome, FillRequest, Origin } from './fill-request.js';
 import { begin, commit } from './transaction.js';
+import { refuseNotReady } from './ready.js';
+import { versionByCode } from './code-version.js';
 import { replaceWindow } from './replace-window.js';
+import { type ComesAfter, upstreamDigests } from './upstream.js';
+import { refuseBeforeUpstream } from './upstream-ready.js';
 import { spoolRows, type SpooledRows } from './source-rows.js';
 import { readTarget } from './target.js';
 import { attemptName } from './attempt-name.js';
@@ -23,30 +28,25 @@ const SPOOL_TRIES = 3;
  * once that is aborted, after its query has ended on the server and its transaction was rolled back.
  */
 export async function fill(database: Database, request: FillRequest): Promise<FillOutcome> {
-  const deadline = new AbortController();
-  const timer = setTimeout(() => {
-    deadline.abort(
-      new Failure(
-        'TimedOut',
-        `The attempt on ${request.pipeline.name} ${request.window.key} took longer than ${describeMs(request.timeLeftMs)}, the pipeline’s \`timeout\`. Raise it, or make the query faster.`,
-      ),
-    );
-  }, request.timeLeftMs);
-  const signal = AbortSignal.any([request.signal, deadline.signal]);
-  let fence: number | undefined;
+  const mine: { fence?: number } = {};
   try {
-    signal.throwIfAborted();
-    request.onStep?.('claim', 0);
-    await abortable(refuseOtherLedger(database, request), signal);
-    const claimed = await withSession(database, signal, (session) => claim(session, database, request));
-    fence = claimed.fence;
-    return await fillAs(database, request, fence, signal);
+    // By this clock, by which the plan was made too; before a row is read.
+    const unfinished = Date.parse(request.window.end) > Date.now();
+    return await withDeadline({ ...request, unfinished }, async (limited) => {
+      limited.signal.throwIfAborted();
+      request.onStep?.('claim', 0);
+      await abortable(refuseOtherLedger(database, request), limited.signal);
+      const { fence } = await withSession(database, limited.signal, (session) => claim(session, database, request));
+      mine.fence = fence;
+      // From here on a passed deadline ends what a cancel ends.
+      const after = await abortable(refuseBeforeUpstream(database, limited), limited.signal);
+      await refuseNotReady(database, limited, fence);
+      if (request.pipeline.create) await createMissingPartition(database, limited, fence);
+      return await fillAs(database, limited, fence, after);
+    });
   } catch (error) {
-    request.signal.throwIfAborted();
-    const failure = deadline.signal.aborted ? (deadline.signal.reason as Failure) : toFailure(error);
-    throw fence === undefined ? failure : await spendTry(database, request, fence, failure);
-  } finally {
-    clearTimeout(timer);
+    if (!(error instanceof Failure) || mine.fence === undefined) throw error;
+    throw await spendTry(database, request, mine.fence, error);
   }
 }
 
@@ -54,18 +54,21 @@ async function fillAs(
   database: Database,
   request: FillRequest,
   fence: number,
-  signal: AbortSignal,
+  after: ComesAfter | undefined,
 ): Promise<FillOutcome> {
-  const { pipeline } = request;
-  if (pipeline.kind === 'sql') {
-    return mustFill(await replaceWindow(database, request, fence, signal, undefined), request);
+  const { pipeline, signal } = request;
+  // Rows that are read under the lock are newer than any fill before it.
+  if (pipeline.kind === 'sql' || pipeline.stage === false) {
+    const known = { ...request, origin: await originOf(database, request, fence, after) };
+    return mustFill(await replaceWindow(database, known, fence, signal, undefined), request);
   }
   for (let tries = 1; tries <= SPOOL_TRIES; tries++) {
+    const known = { ...request, origin: await originOf(database, request, fence, after) };
     request.onStep?.('spool', 0);
     const before = await beforeSpool(database, request, fence, signal);
-    const spooled: SpooledRows = await spoolRows(pipeline, request, before.target, signal, database.spoolDir);
+    const spooled: SpooledRows = await spoolRows(pipeline, request, before.target, database.spoolDir);
     try {
-      const outcome = await replaceWindow(database, request, fence, signal, { ...spooled, after: before.latest });
+      const outcome = await replaceWindow(database, known, fence, signal, { ...spooled, after: before.latest });
       if (outcome !== 'overtaken') return outcome;
     } finally {
       await spooled.spool.close();
@@ -76,6 +79,18 @@ async function fillAs(
     `Other runs filled ${pipeline.name} ${request.window.key} each time its source had been read (${SPOOL_TRIES} times). It is tried again.`,
     { retryAfterMs: 10_000 },
   );
+}
+
+/** Looked up each time before the rows are read: what moves meanwhile, and stays so, is then seen to have moved. */
+async function originOf(
+  database: Database,
+  request: FillRequest,
+  fence: number,
+  after: ComesAfter | undefined,
+): Promise<Origin> {
+  const { window } = request;
+  const upstream = after && (await upstreamDigests(database, after, [window.key])).get(window.key);
+  return { sourceVersion: await versionByCode(request), upstream };
 }
 
 function mustFill(outcome: FillOutcome | 'overtaken', request: FillRequest): FillOutcome {
@@ -135,8 +150,4 @@ async function spendTry(database: Database, request: FillRequest, fence: number,
     ...failure.options,
     final: true,
   });
-}
-
-function describeMs(milliseconds: number): string {
-  return milliseconds >= 1000 ? `${Math.round(milliseconds / 1000)} s` : `${milliseconds} ms`;
 }

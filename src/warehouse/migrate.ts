@@ -118,21 +118,45 @@ function refuseNewer(applied: readonly number[], known: readonly Migration[]): v
 
 /**
  * The GRANTs that a worker's role needs and no more: on the ledger, and on each pipeline's target. What the queries read is
- * not listed: grant SELECT on that yourself.
+ * not listed: grant SELECT on that yourself, as {@link grantNotes} says.
  */
 export function grantsFor(role: string, database: string, pipelines: Iterable<Pipeline>): string[] {
   const to = `TO ${quoted(role)};`;
-  const targets = [...pipelines].flatMap(({ target }) => [
+  const all = [...pipelines];
+  const targets = all.flatMap(({ target }) => [
     ...(target.schema === undefined ? [] : [`GRANT USAGE ON SCHEMA ${quoted(target.schema)} ${to}`]),
     `GRANT SELECT, INSERT, DELETE ON ${quotedTable(target)} ${to}`,
   ]);
   return [
     `GRANT CONNECT ON DATABASE ${quoted(database)} ${to}`,
+    // New rows are held beside the old while they are compared.
+    ...(all.some(({ skipUnchanged }) => skipUnchanged) ? [`GRANT TEMP ON DATABASE ${quoted(database)} ${to}`] : []),
     `GRANT USAGE ON SCHEMA repave ${to}`,
     `GRANT SELECT ON repave.ledger, repave.migration ${to}`,
     `GRANT SELECT, INSERT, UPDATE ON repave.pipeline, repave.partition, repave.backfill ${to}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON repave.claim ${to}`,
-    `GRANT SELECT, INSERT ON repave.fill, repave.failure, repave.run_key ${to}`,
+    `GRANT EXECUTE ON FUNCTION repave.carry_over(text, text) ${to}`,
+    `GRANT SELECT, INSERT ON repave.fill, repave.failure, repave.run_key, repave.notice ${to}`,
     ...new Set(targets),
   ];
+}
+
+/** What a worker's role needs besides {@link grantsFor}, and only people can decide or know: SQL comments, a line each. */
+export function grantNotes(role: string, pipelines: Iterable<Pipeline>): string[] {
+  const all = [...pipelines];
+  const to = quoted(role);
+  const created = all
+    .filter(({ create }) => create)
+    .map(
+      ({ name, target }) =>
+        `${name} has create: true, so ${to} must own ${quotedTable(target)} or be a member of its owner (GRANT its owner TO ${to}), which may create in its schema (GRANT CREATE ON SCHEMA … TO its owner).`,
+    );
+  const reads =
+    all.length > 0
+      ? [
+          `What the queries read is yours to grant, as the owner of it: GRANT USAGE ON SCHEMA … and GRANT SELECT ON … TO ${to}.`,
+        ]
+      : [];
+  // A name may hold a line break, behind which a comment would be none.
+  return [...created, ...reads].map((note) => `-- ${note.replace(/\s/g, ' ')}`);
 }

@@ -26,15 +26,15 @@ export const ROLE_DEFAULTS = `
  * autocommit, as under most roles. (Not everything is pinned: these statements read and write the ledger and the catalog,
  * by full names, and hold no literal that a setting could change.)
  */
-export function beginAlone(defaults: RoleDefaults): string | undefined {
+export function beginAlone(defaults: RoleDefaults, readOnly = false): string | undefined {
   const plain =
-    defaults.readOnly === 'off' &&
+    (readOnly || defaults.readOnly === 'off') &&
     defaults.isolation === 'read committed' &&
     [defaults.statementTimeout, defaults.lockTimeout, defaults.transactionTimeout ?? '0'].every((at) => at === '0') &&
     !/\bpg_catalog\b/i.test(defaults.path);
   if (plain) return undefined;
   return [
-    'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
+    `BEGIN ISOLATION LEVEL READ COMMITTED ${readOnly ? 'READ ONLY' : 'READ WRITE'}`,
     `SELECT pg_catalog.set_config('search_path', ${pg.escapeLiteral(pinnedPath(defaults.path))}, true)`,
     'SET LOCAL statement_timeout = 0',
     'SET LOCAL lock_timeout = 0',

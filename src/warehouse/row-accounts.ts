@@ -1,11 +1,12 @@
 import { Failure } from '../failure.js';
-import type { WindowCondition } from './checks.js';
 import { counted } from './counted.js';
 import type { Database } from './database.js';
 import type { FillRequest } from './fill-request.js';
 import { quoted } from './identifier.js';
+import { describeScope } from './scope.js';
 import type { Session } from './session.js';
 import type { Target } from './target.js';
+import type { WindowCondition } from './window-condition.js';
 
 /** What a fill has counted when its rows are in. */
 export interface RowAccounts {
@@ -60,6 +61,8 @@ interface OwnRows {
   readonly inside: number;
   readonly outside: number;
   readonly nulls: number;
+  /** Of the outside ones those that are in the window's time and of another scope. */
+  readonly elsewhere: number;
   readonly lowest: string | null;
   readonly highest: string | null;
 }
@@ -84,13 +87,14 @@ async function ownRows(
     `SELECT pg_catalog.count(*) FILTER (WHERE inside)::pg_catalog.float8 AS inside,
             pg_catalog.count(*) FILTER (WHERE inside IS NOT TRUE)::pg_catalog.float8 AS outside,
             pg_catalog.count(*) FILTER (WHERE at IS NULL)::pg_catalog.float8 AS nulls,
-            pg_catalog.min(at) FILTER (WHERE inside IS NOT TRUE)::pg_catalog.text AS lowest,
-            pg_catalog.max(at) FILTER (WHERE inside IS NOT TRUE)::pg_catalog.text AS highest
-       FROM (SELECT ${column} AS at, (${window.condition}) AS inside
+            pg_catalog.count(*) FILTER (WHERE in_time AND inside IS NOT TRUE)::pg_catalog.float8 AS elsewhere,
+            pg_catalog.min(at) FILTER (WHERE in_time IS NOT TRUE)::pg_catalog.text AS lowest,
+            pg_catalog.max(at) FILTER (WHERE in_time IS NOT TRUE)::pg_catalog.text AS highest
+       FROM (SELECT ${column} AS at, (${window.time}) AS in_time, (${window.condition}) AS inside
                FROM (SELECT pg_catalog.pg_current_xact_id()::pg_catalog.text::pg_catalog.int8 AS first) me, ${window.table},
                     -- xmin has the lower 32 bits of an id.
                     LATERAL (SELECT me.first + ((xmin::pg_catalog.text::pg_catalog.int8 - me.first) & 4294967295) AS id) writer
-              WHERE CASE WHEN writer.id < $3::pg_catalog.int8
+              WHERE CASE WHEN writer.id < $${window.values.length + 1}::pg_catalog.int8
                          THEN pg_catalog.pg_xact_status(writer.id::pg_catalog.text::pg_catalog.xid8) = 'in progress' END) mine`,
     [...window.values, beyond?.id],
   );
@@ -108,12 +112,15 @@ function outside(
   const which = [
     mine.nulls > 0 ? `${mine.nulls} with NULL` : '',
     mine.lowest !== null ? `from ${mine.lowest} to ${mine.highest}` : '',
+    mine.elsewhere > 0 ? `${mine.elsewhere} of another scope` : '',
   ].filter(Boolean);
-  const bounds = `[${window.values[0]}, ${window.values[1]}) by ${pipeline.partition.column} (${which.join(', ')})`;
+  const scope = pipeline.scope ? ` and scope (${describeScope(pipeline.scope)})` : '';
+  const bounds = `[${window.values[0]}, ${window.values[1]}) by ${pipeline.partition.column}${scope} (${which.join(', ')})`;
+  const only = mine.elsewhere > 0 ? 'Select only rows of the scope' : 'Select only the window’s rows';
   return new Failure(
     'RowsOutsideWindow',
     inside < sent
-      ? `${mine.outside} of ${counted(sent)} of ${pipeline.name} ${key} do not lie in its window ${bounds}. The old rows stand. Select only the window’s rows: WHERE … >= :start AND … < :end.`
+      ? `${mine.outside} of ${counted(sent)} of ${pipeline.name} ${key} do not lie in its window ${bounds}. The old rows stand. ${only}: WHERE … >= :start AND … < :end${mine.elsewhere > 0 ? ' AND …' : ''}.`
       : `A trigger or a function wrote ${counted(mine.outside)} into ${target.name} beside the ${sent} of ${pipeline.name} ${key}, outside its window ${bounds}. The old rows stand. Drop it, or let it pass Repave’s role.`,
   );
 }

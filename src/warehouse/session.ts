@@ -1,8 +1,8 @@
 import pg from 'pg';
 import type { Socket } from 'node:net';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { pipeline as pipe } from 'node:stream/promises';
-import { from as copyFrom } from 'pg-copy-streams';
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import { abortable } from './abortable.js';
 import type { Database } from './database.js';
 import { Describe, type DescribedColumn } from './describe-statement.js';
@@ -20,6 +20,9 @@ export interface Backend {
   readonly applicationName: string;
 }
 
+/** Nothing takes a COPY's rows any more. */
+export class SinkGone extends Error {}
+
 /**
  * One connection while a fill holds it. What the server or the network does to it ends this session's statement with an
  * error and nothing else: never the process, never another fill's.
@@ -34,6 +37,7 @@ export class Session {
   #running: Promise<unknown> | undefined;
   #released = false;
   #cancelled = false;
+  #starves: (() => boolean) | undefined;
   /** Known once its transaction has begun and is named. */
   backend: Backend | undefined;
 
@@ -66,12 +70,55 @@ export class Session {
     });
   }
 
-  /** Streams text into `COPY … FROM STDIN` and returns the server's count of rows. */
-  async copy(statement: string, text: Readable): Promise<number> {
+  /**
+   * Streams text into `COPY … FROM STDIN` and returns the server's count of rows. Where the text breaks off, the server is
+   * told so and writes none of them. `mayStall`: text that is long in coming is no sign of a dead connection.
+   */
+  async copy(statement: string, text: Readable, { mayStall = false } = {}): Promise<number> {
     return this.#run(async () => {
       const stream = this.#client.query(copyFrom(statement));
-      await pipe(text, stream);
+      if (mayStall) {
+        this.#starves = () =>
+          !stream.destroyed &&
+          !stream.writableEnded &&
+          stream.writableLength === 0 &&
+          this.#socket.writableLength === 0;
+      }
+      try {
+        await pipe(text, stream);
+      } finally {
+        this.#starves = undefined;
+      }
       return stream.rowCount ?? 0;
+    });
+  }
+
+  /**
+   * Streams the bytes of `COPY … TO STDOUT` into `sink`, no faster than it takes them, ends it, and returns the server's count
+   * of rows. Rejects with what went wrong at this end; with `SinkGone` where the sink was destroyed first: then the server
+   * still sends, and the session is to be cancelled.
+   */
+  async copyTo(statement: string, sink: Writable): Promise<number> {
+    return this.#run(async () => {
+      const stream = this.#client.query(copyTo(statement));
+      let failed: Error | undefined;
+      stream.on('error', (error) => {
+        if (sink.destroyed) return;
+        failed ??= error;
+        // The sink may pass its reason on, and the server's words may hold values of rows.
+        sink.destroy(new Error('The rows broke off'));
+      });
+      this.#starves = () => sink.writableNeedDrain || sink.writableEnded || sink.destroyed;
+      try {
+        await pipe(stream, sink);
+      } catch {
+        throw failed ?? new SinkGone();
+      } finally {
+        this.#starves = undefined;
+      }
+      // The count comes behind the rows: once the next statement is answered it has come.
+      await this.#client.query('');
+      return stream.rowCount;
     });
   }
 
@@ -115,6 +162,11 @@ export class Session {
       // The statement's own failure, or none of it, in time.
     }
     if (running && this.#running === running) this.destroy(new Error('The connection was closed by a cancel'));
+  }
+
+  /** Whether the other end of what it copies is waited for: to give rows, or to take them. */
+  get starves(): boolean {
+    return this.#starves?.() ?? false;
   }
 
   /** Closes the socket now: the statement that waits rejects, and the server rolls back. */

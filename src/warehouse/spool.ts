@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { Failure } from '../failure.js';
 
-/** Bytes written and read at a time. */
+/** Bytes read at a time. */
 const CHUNK = 1 << 18;
 
 /**
@@ -17,16 +17,13 @@ const CHUNK = 1 << 18;
  */
 export class Spool {
   readonly #handle: FileHandle;
-  #pending: string[] = [];
-  #pendingLength = 0;
-  rows = 0;
 
   private constructor(handle: FileHandle) {
     this.#handle = handle;
   }
 
   /**
-   * Opens an empty spool in `folder`, by default the system's temporary one. Throws `Unexpected`, as `add` and `read` do,
+   * Opens an empty spool in `folder`, by default the system's temporary one. Throws `Unexpected`, as `write` and reading do,
    * where the worker's disk says no.
    */
   static async create(folder: string = tmpdir()): Promise<Spool> {
@@ -41,24 +38,13 @@ export class Spool {
     return new Spool(handle);
   }
 
-  /** Adds one row's line, newline included. Now and then the disk is to be waited for: then a promise comes back. */
-  add(line: string): Promise<void> | undefined {
-    this.rows += 1;
-    this.#pending.push(line);
-    this.#pendingLength += line.length;
-    return this.#pendingLength >= CHUNK ? this.#write() : undefined;
-  }
-
-  async #write(): Promise<void> {
-    const text = this.#pending.join('');
-    this.#pending = [];
-    this.#pendingLength = 0;
+  /** Appends text and returns once the system has it. */
+  async write(text: Buffer): Promise<void> {
     await onDisk(this.#handle.appendFile(text));
   }
 
-  /** Ends writing and reads what was written. */
-  async read(): Promise<Readable> {
-    await this.#write();
+  /** Reads all that was written. */
+  read(): Readable {
     return Readable.from(this.#chunks(), { objectMode: false, highWaterMark: CHUNK });
   }
 

@@ -9,17 +9,35 @@ export interface Pins {
   readonly lockTimeoutMs: number;
   /** Milliseconds one statement may take: a backstop behind the worker's own deadline. */
   readonly statementTimeoutMs: number;
+  /**
+   * True: one snapshot for all its statements, and the server refuses to write. `each statement`: it refuses too, and each has a
+   * snapshot of its own.
+   */
+  readonly readOnly?: boolean | 'each statement';
+  /**
+   * With `readOnly`: a table's quoted name, by its schema, that is locked before the snapshot is taken, so that no DDL commits
+   * between the two. Fails with SQLSTATE 55P03 rather than wait: the backend is not known by then.
+   */
+  readonly locked?: string;
+  /** Milliseconds the server lets it stand idle. Default: a minute. */
+  readonly idleTimeoutMs?: number;
 }
 
 /** Milliseconds the server lets our transaction stand idle: between our statements there is nothing to wait for. */
-const IDLE_TIMEOUT_MS = 60_000;
+export const IDLE_TIMEOUT_MS = 60_000;
 
 /**
  * Begins a transaction in which nothing that the role, the database or an earlier user of the connection has set can change
  * what a statement means or how durable it is. All of it is gone at its end, so a pooler may hand the connection on.
  */
 export async function begin(session: Session, database: Database, pins: Pins): Promise<void> {
-  await session.query('BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE');
+  await session.query(
+    pins.readOnly === true
+      ? 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
+      : `BEGIN ISOLATION LEVEL READ COMMITTED READ ${pins.readOnly ? 'ONLY' : 'WRITE'}`,
+  );
+  // Takes no snapshot, as hardly another statement does: https://www.postgresql.org/docs/current/sql-lock.html
+  if (pins.locked !== undefined) await session.query(`LOCK TABLE ${pins.locked} IN ACCESS SHARE MODE NOWAIT`);
   const settings: readonly (readonly [name: string, value: string])[] = [
     ['application_name', pins.applicationName],
     ['search_path', pinnedPath(database.searchPath)],
@@ -37,7 +55,7 @@ export async function begin(session: Session, database: Database, pins: Pins): P
     ['row_security', 'off'],
     ['lock_timeout', String(pins.lockTimeoutMs)],
     ['statement_timeout', String(Math.max(1, Math.ceil(pins.statementTimeoutMs)))],
-    ['idle_in_transaction_session_timeout', String(IDLE_TIMEOUT_MS)],
+    ['idle_in_transaction_session_timeout', String(Math.ceil(pins.idleTimeoutMs ?? IDLE_TIMEOUT_MS))],
     ...(database.serverVersion >= 170_000 ? [['transaction_timeout', '0'] as const] : []),
     ...(database.checksClients ? [['client_connection_check_interval', '5s'] as const] : []),
   ];

@@ -15,6 +15,8 @@ export interface Watched {
   readonly backend: Backend | undefined;
   /** Bytes that its connection has sent and got so far. */
   readonly traffic: number;
+  /** Whether it waits for others than its backend, such as a source of rows: then it is no sign of anything that it stands. */
+  readonly starves: boolean;
   /** Closes the connection: the statement rejects. */
   destroy(reason: Error): void;
 }
@@ -52,14 +54,14 @@ export class Watchdog {
     this.#looking = true;
     try {
       const [seen] = await this.database.query<{ waits: boolean | null }>(
-        // In a COPY that waits for rows the state is active. Under another name the transaction has ended, and a pooler may
+        // In a COPY that waits for rows, or for us to take some, the state is active. Under another name the transaction has ended, and a pooler may
         // have handed the backend on.
-        `SELECT state LIKE 'idle%' OR wait_event = 'ClientRead' AS waits FROM pg_catalog.pg_stat_activity
+        `SELECT state LIKE 'idle%' OR wait_event IN ('ClientRead', 'ClientWrite') AS waits FROM pg_catalog.pg_stat_activity
           WHERE pid = $1 AND backend_start = $2::pg_catalog.timestamptz AND application_name = $3`,
         [backend.pid, backend.startedAt, backend.applicationName],
       );
       this.#blind = 0;
-      const stands = traffic === this.#traffic && traffic === this.session.traffic;
+      const stands = !this.session.starves && traffic === this.#traffic && traffic === this.session.traffic;
       this.#traffic = traffic;
       this.#idle = !seen || (seen.waits && stands) ? this.#idle + 1 : 0;
       if (this.#idle >= AGREEING_LOOKS) this.#end('its backend no longer works on the statement');

@@ -19,13 +19,22 @@ interface Trouble {
 export class Databases {
   readonly #settings: Settings;
   readonly #prepare: (database: Database, url: string) => Promise<void>;
+  readonly #readOnly: boolean;
   readonly #open = new Map<string, Promise<Database>>();
   readonly #troubles = new Map<string, Trouble>();
 
-  /** `prepare` runs once for each database, after it was opened and before anything else uses it. */
-  constructor(settings: Settings, prepare: (database: Database, url: string) => Promise<void>) {
+  /**
+   * `prepare` runs once for each database, after it was opened and before anything else uses it. `readOnly`: they are what
+   * pipelines read from, and no more.
+   */
+  constructor(
+    settings: Settings,
+    prepare: (database: Database, url: string) => Promise<void>,
+    { readOnly = false } = {},
+  ) {
     this.#settings = settings;
     this.#prepare = prepare;
+    this.#readOnly = readOnly;
   }
 
   /**
@@ -38,10 +47,14 @@ export class Databases {
   ): Promise<Result> {
     const url = databaseUrl(this.#settings, pipeline.database);
     this.#refuseInTrouble(url);
+    let database: Database | undefined;
     try {
-      return await use(await this.#openForUse(url));
+      database = await this.#openForUse(url);
+      return await use(database);
     } catch (error) {
-      if (error instanceof Failure && error.type === 'DatabaseUnavailable') this.#suspect(url, error);
+      if (error instanceof Failure && error.type === 'DatabaseUnavailable' && isAbout(database, error)) {
+        this.#suspect(url, error);
+      }
       throw error;
     }
   }
@@ -68,14 +81,15 @@ export class Databases {
     try {
       return await this.open(url);
     } catch (error) {
-      if (error instanceof Failure && error.final) throw new Failure('DatabaseUnavailable', error.message);
+      if (error instanceof Failure && error.final)
+        throw new Failure('DatabaseUnavailable', error.message, error.options);
       throw error;
     }
   }
 
   async #opened(url: string): Promise<Database> {
     const { fills, spoolDir } = this.#settings;
-    const database = await openDatabase(url, { fills, spoolDir });
+    const database = await openDatabase(url, { fills, spoolDir, readOnly: this.#readOnly });
     try {
       await this.#prepare(database, url);
       return database;
@@ -89,8 +103,8 @@ export class Databases {
     const trouble = this.#troubles.get(url);
     if (!trouble) return;
     if (!trouble.asking && trouble.restsUntil <= Date.now()) void this.#ask(url, trouble);
-    const { type, message } = trouble.failure;
-    throw new Failure(type, message, { retryAfterMs: COME_AGAIN_MS });
+    const { type, message, options } = trouble.failure;
+    throw new Failure(type, message, { retryAfterMs: COME_AGAIN_MS, place: options.place });
   }
 
   /** One fill lost its connection, which may be its alone: the database itself is asked, and only then. */
@@ -108,10 +122,15 @@ export class Databases {
       await database.query('SELECT 1 AS answer');
       this.#troubles.delete(url);
     } catch (error) {
-      if (error instanceof Failure) trouble.failure = new Failure('DatabaseUnavailable', error.message);
+      if (error instanceof Failure) trouble.failure = new Failure('DatabaseUnavailable', error.message, error.options);
       trouble.restsUntil = Date.now() + REST_MS;
     } finally {
       trouble.asking = false;
     }
   }
+}
+
+/** A fill may lose either of its databases: the other is above suspicion where its failure names the place. */
+function isAbout(database: Database | undefined, { options: { place } }: Failure): boolean {
+  return database === undefined || place === undefined || place === database.place;
 }

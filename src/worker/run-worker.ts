@@ -3,15 +3,19 @@ import { createControlActivities, createFillActivities } from '../activities/cre
 import type { ActivityDeps } from '../activities/activity-deps.js';
 import { controlQueue } from '../contract.js';
 import type { Pipeline } from '../pipeline/pipeline.js';
-import { databaseUrl, type Settings } from '../settings.js';
+import { databaseUrl, hasDatabaseUrl, type Settings } from '../settings.js';
 import { createLog, temporalLogger, type Log } from '../telemetry/log.js';
+import { searchAttributesState } from '../temporal/search-attributes.js';
+import { notifyHooks } from '../telling/hooks.js';
 import { temporalUnreachable } from '../temporal/server-unreachable.js';
 import { temporalServer, type TemporalServer } from '../temporal/temporal-server.js';
-import { registerPipeline } from '../warehouse/ledger.js';
+import type { CarriedOver } from '../warehouse/carry-over.js';
+import { registeredPipelines, registerPipeline } from '../warehouse/ledger.js';
 import { checkLedger } from './check-ledger.js';
 import { Databases } from './databases.js';
 import { firstConnection, isUnreachable } from './first-connection.js';
-import { readPipelines, registerAgain, registerServed, type ServedPipelines } from './served-pipelines.js';
+import { rememberedYes } from './remembered-yes.js';
+import { disorderOf, readPipelines, registerAgain, registerServed, type ServedPipelines } from './served-pipelines.js';
 import { workflowCode } from './workflow-code.js';
 
 /** Activities that plan, wait and record, at once in one worker. They hold a connection for a statement, if at all. */
@@ -39,11 +43,14 @@ export async function runWorker(settings: Settings, signal: AbortSignal, log: Lo
 
 async function serve(settings: Settings, signal: AbortSignal, log: Log): Promise<void> {
   const server = temporalServer(settings);
+  const hooks = notifyHooks(settings);
   const served = await readPipelines(settings, log);
   const databases = new Databases(settings, async (database, url) => {
     await checkLedger(database, log);
     await registerServed(served, settings, database, url, log);
   });
+  // Another's database, read and nothing else: it has no ledger of ours.
+  const sources = new Databases(settings, async () => undefined, { readOnly: true });
   try {
     await openDatabases(databases, served, settings, signal, log);
     // Not before it is needed: the SDK's threads would keep a process alive that cannot start.
@@ -52,8 +59,16 @@ async function serve(settings: Settings, signal: AbortSignal, log: Log): Promise
     try {
       const deps: ActivityDeps = {
         ...served,
+        hooks,
         withDatabase: (pipeline, use) => databases.with(pipeline, use),
-        registerAgain: (name) => registerAgain(served, name, (pipeline) => register(databases, pipeline), log),
+        withSource: ({ source }, use) =>
+          source === undefined ? use(undefined) : sources.with({ database: source }, use),
+        hasUrl: (variable) => hasDatabaseUrl(settings, variable),
+        hasSearchAttributes: rememberedYes(async () => {
+          const { state } = await searchAttributesState(connection, server.namespace);
+          return state === 'there';
+        }),
+        registerAgain: (name) => registerAgain(served, name, (pipeline) => register(served, databases, pipeline), log),
       };
       const workers = await createWorkers(settings, connection, server, deps);
       const { taskQueue, fills } = settings;
@@ -62,6 +77,7 @@ async function serve(settings: Settings, signal: AbortSignal, log: Log): Promise
         taskQueue,
         fills,
         pipelines,
+        ...(hooks.length > 0 ? { notifies: hooks.map(({ kind }) => kind) } : {}),
         temporal: server.address,
         namespace: server.namespace,
         pid: process.pid,
@@ -72,6 +88,7 @@ async function serve(settings: Settings, signal: AbortSignal, log: Log): Promise
     }
   } finally {
     await databases.close();
+    await sources.close();
   }
 }
 
@@ -85,7 +102,9 @@ async function openDatabases(
 ): Promise<void> {
   const urls = new Set([...served.pipelines.values()].map(({ database }) => databaseUrl(settings, database)));
   if (urls.size === 0) {
-    log.warn('No pipeline can be served: put one into pipelines/ (`repave init` writes an example) and start again');
+    log.warn(
+      'No pipeline can be served: put one into pipelines/ (`repave init` writes an example) and start again, as `repave dev` does by itself',
+    );
     return;
   }
   const opened = await Promise.allSettled(
@@ -101,8 +120,16 @@ async function openDatabases(
   }
 }
 
-async function register(databases: Databases, pipeline: Pipeline): Promise<void> {
-  await databases.with(pipeline, (database) => registerPipeline(database, pipeline));
+async function register(
+  served: ServedPipelines,
+  databases: Databases,
+  pipeline: Pipeline,
+): Promise<CarriedOver | undefined> {
+  return databases.with(pipeline, async (database) => {
+    const disorder = disorderOf(served, pipeline, await registeredPipelines(database));
+    if (disorder) throw disorder;
+    return registerPipeline(database, pipeline);
+  });
 }
 
 async function connect({ connectionOptions, address }: TemporalServer): Promise<NativeConnection> {

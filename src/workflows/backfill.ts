@@ -1,8 +1,6 @@
-import { defineSearchAttributeKey } from '@temporalio/common';
 import {
   ActivityFailure,
   allHandlersFinished,
-  ApplicationFailure,
   CancellationScope,
   CancelledFailure,
   condition,
@@ -14,126 +12,188 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { BackfillOutcome, BackfillPlan, Continuation, PlannedBackfill } from '../activities/messages.js';
-import { PROGRESS_QUERY, type BackfillResult, type Progress } from '../contract.js';
-import { control } from './control.js';
+import type { BackfillPlan, CarriedDownstream, Continuation, PlannedBackfill } from '../activities/messages.js';
+import { PROGRESS_QUERY, type BackfillOutcome, type BackfillResult, type Progress } from '../contract.js';
+import { awaitDayRun } from './await-day-run.js';
+import { control, planning } from './control.js';
 import { currentDetails } from './details.js';
-import { fillChild } from './fill-child.js';
+import { type Downstream, fillDownstream } from './downstream.js';
+import { incomplete, incompleteDownstream, resultOf, wasCancelled } from './ending.js';
 import { endedBy, finalFailure } from './final-failure.js';
-import { KeyPager } from './key-pager.js';
+import { firstPage } from './key-pager.js';
+import { Lanes } from './lanes.js';
+import { LedgerNotes } from './ledger-notes.js';
+import { setLevers } from './levers.js';
+import { Notices } from './notices.js';
+import { plannedPlace } from './planned-place.js';
+import { progressOf } from './progress.js';
+import { RetryPass } from './retry-pass.js';
+import { markBackfill } from './search-attributes.js';
+import { scheduled } from './scheduled.js';
+import type { Shared } from './shared.js';
+import { Steering } from './steering.js';
 import { Tally } from './tally.js';
 
-const SCHEDULED_START = defineSearchAttributeKey('TemporalScheduledStartTime', 'DATETIME');
 const progressQuery = defineQuery<Progress>(PROGRESS_QUERY);
 
-/** Events after which a run takes no more keys: what its lanes still write stays below the server's warning at 10,240. */
-const MAX_EVENTS = 8_000;
 /** How long the ledger may be away before a backfill ends without its last word there. */
 const END_WITHIN_MS = 10 * 60_000;
 
 /**
  * Fills many partitions, one child workflow each, `concurrency` at once. Takes one `BackfillInput`, judged by its first
- * activity. A partition's failure stops no other; with some failed it ends as `BackfillIncomplete`, whose first detail is the
- * {@link BackfillResult}. Cancelled, it starts nothing more and ends once every child is rolled back. The second argument is
- * what its own continue-as-new hands on.
+ * activity. A partition's failure stops no other, unless `onFailure` or `canary` says so; with some failed it ends as
+ * `BackfillIncomplete`, whose first detail is the {@link BackfillResult}. Levers steer it for as long as it lives. Cancelled,
+ * it starts nothing more and ends once every child is rolled back. The second argument is what its own continue-as-new hands on.
  */
 export async function backfill(...args: unknown[]): Promise<BackfillResult> {
+  const [input] = args;
   const continuation = handedOn(args);
-  const tally = new Tally(continuation.carried);
-  let plan = continuation.carried?.plan;
-  setHandler(progressQuery, () => progress(args[0], plan, tally), {
-    description: 'Counts, what runs now, the first failures',
+  const { carried } = continuation;
+  const tally = new Tally(carried);
+  const retry = new RetryPass(carried?.retry);
+  const notes = new LedgerNotes(carried?.setting);
+  const notices = new Notices(tally, carried?.setting);
+  let plan = carried?.plan;
+  const show = (): void => setCurrentDetails(currentDetails(progressOf(input, plan, tally, steering)));
+  const steering = new Steering(carried?.setting, retry, tally.pace, () => {
+    notes.tell();
+    notices.changed(steering.paused);
+    show();
   });
+  if (plan) steering.follow(plan);
+  // Before anything is waited for: an update that came with the first task finds its handler.
+  setHandler(progressQuery, () => progressOf(input, plan, tally, steering), {
+    description: 'Counts, rate and time left, what runs now, the first failures',
+  });
+  setLevers(steering);
 
+  if (!plan) await awaitDayRun(input, steering);
   const planned = plan ? { plan, keys: [] } : await planBackfill(args);
   plan = planned.plan;
-  if (plan.dryRun) return { ...result(plan, tally), keys: plan.dryRun.keys };
+  if (plan.dryRun) return resultOf(plan, tally, false);
+  steering.follow(plan);
+  notices.open(plan);
+  if (!carried) markBackfill(plan);
+  if (!carried) tally.pace.restart();
 
-  const ending = await fillAll(args[0], planned, continuation, tally);
-  tally.phase = 'ended';
-  setCurrentDetails(currentDetails(plan, tally));
-  await endBackfill(plan, tally, ending.outcome);
-  if (ending.failure) throw ending.failure;
-  // A cancel that came while the last word was written finds nothing left to cancel, but a failure now counts as cancelled.
-  if (tally.failed > 0) throw cancelled() ? wasCancelled(plan, tally) : incomplete(plan, tally);
-  return result(plan, tally);
+  const shared = { plan, tally, steering, retry, notices, show };
+  const { partitionsPerRun } = continuation;
+  const lanes = new Lanes(shared, firstPage(planned), carried, partitionsPerRun);
+  return await fillAll({ ...shared, input, notes, lanes, partitionsPerRun }, carried?.downstream);
+}
+
+interface Filling extends Shared {
+  readonly input: unknown;
+  readonly notes: LedgerNotes;
+  readonly lanes: Lanes;
+  readonly partitionsPerRun: number | undefined;
+}
+
+/** Runs the lanes until all keys are done, or a lever, a cancel or a failure of the plan itself has ended them. May continue as new. */
+async function fillAll(filling: Filling, before?: CarriedDownstream): Promise<BackfillResult> {
+  const { plan, tally, steering, lanes, notes, notices, show } = filling;
+  let downstream: Downstream | undefined = before;
+  for (;;) {
+    await runLanes(filling);
+    if (plan.downstream && endOf(filling)?.outcome === 'done') {
+      notes.open(plan, steering);
+      downstream ??= await fillDownstream(filling);
+      await notes.close();
+      // A lever may have made work again meanwhile.
+      if (!cancelled() && !steering.stopping && !lanes.done) continue;
+    }
+    const ending = endOf(filling, downstream);
+    if (!ending) return await goOn(filling, downstream);
+    tally.phase = 'ended';
+    show();
+    const endedAt = await endBackfill(plan, tally, ending.outcome);
+    // A lever that came while the last word was said may have made work again.
+    const goesOn = (): boolean => !ending.failure && !cancelled() && !steering.stopping && !lanes.done;
+    // A cancel that came meanwhile finds nothing left to cancel, but a failure now counts as cancelled. One that comes later finds the
+    // end told.
+    const cancelledLate = !ending.failure && tally.failed > 0 && cancelled();
+    const outcome = cancelledLate ? 'cancelled' : ending.outcome;
+    if (plan.notifies && !goesOn()) await notices.ended(outcome, whyEnded({ ...ending, outcome }, steering));
+    if (goesOn()) {
+      notes.goesOnAfter(endedAt);
+      continue;
+    }
+    if (ending.failure) throw ending.failure;
+    if (cancelledLate) throw wasCancelled(plan, tally);
+    if (tally.failed > 0) throw incomplete(plan, tally, ending.stopped, steering.stoppedSince);
+    return resultOf(plan, tally, ending.stopped, downstream);
+  }
+}
+
+/** Returns once nothing runs, nothing is on its way, and no lever is being answered. */
+async function runLanes({ tally, lanes, notes, notices, plan, steering, show }: Filling): Promise<void> {
+  do {
+    tally.phase = 'filling';
+    show();
+    notes.open(plan, steering);
+    await lanes.run();
+    await notes.close();
+    if (plan.notifies) await notices.settled();
+    // Never in a cancelled scope, where it would not wait. Handlers wait for nothing themselves.
+    await CancellationScope.nonCancellable(() => condition(allHandlersFinished));
+  } while (!lanes.over);
 }
 
 interface Ending {
   readonly outcome: BackfillOutcome;
+  readonly stopped: boolean;
   readonly failure?: Error;
 }
 
-/** Runs the lanes until all keys are done, or a cancel or a failure of the plan itself has ended them. May continue as new. */
-async function fillAll(
-  input: unknown,
-  planned: PlannedBackfill,
-  { partitionsPerRun, carried }: Continuation,
-  tally: Tally,
-): Promise<Ending> {
-  const { plan, keys } = planned;
-  const from = carried?.cursor ?? { taken: 0 };
-  const pager = new KeyPager(plan, from, keys, (request) => control().nextKeys(request));
-  const cap = partitionsPerRun ?? Infinity;
-  let broken: ApplicationFailure | undefined;
-
-  const mayTake = (): boolean => {
-    const info = workflowInfo();
-    if (cancelled() || broken || pager.exhausted) return false;
-    if (pager.cursor.taken - from.taken < cap && !info.continueAsNewSuggested && info.historyLength <= MAX_EVENTS)
-      return true;
-    tally.phase = 'draining';
-    return false;
-  };
-
-  const lane = async (): Promise<void> => {
-    while (mayTake()) {
-      let key: string | undefined;
-      try {
-        key = await pager.take();
-      } catch (error) {
-        if (!(error instanceof ActivityFailure)) throw error;
-        broken ??= endedBy(finalFailure(error));
-        return;
-      }
-      if (key === undefined || cancelled()) return;
-      tally.running.add(key);
-      setCurrentDetails(currentDetails(plan, tally));
-      tally.add(key, await fillChild(plan, key));
-      tally.running.delete(key);
-      setCurrentDetails(currentDetails(plan, tally));
-    }
-  };
-
-  tally.phase = 'filling';
-  setCurrentDetails(currentDetails(plan, tally));
-  const lanes = Array.from({ length: Math.min(plan.concurrency, plan.total - from.taken) }, lane);
-  // Never Promise.all: a backfill that ended before its last child would leave it running, or wedge.
-  const ended = await Promise.allSettled(lanes);
-  if (cancelled()) return { outcome: 'cancelled', failure: wasCancelled(plan, tally) };
-  // A defect: it holds this workflow task until a mended worker comes.
-  const defect = ended.find((lane) => lane.status === 'rejected');
-  if (defect) throw defect.reason;
-  if (broken) return { outcome: 'failed', failure: broken };
-  if (pager.exhausted) return { outcome: tally.failed > 0 ? 'incomplete' : 'done' };
-
-  try {
-    await condition(allHandlersFinished);
-  } catch (error) {
-    if (!isCancellation(error)) throw error;
-    return { outcome: 'cancelled', failure: wasCancelled(plan, tally) };
+/** How it has ended; undefined where another run is to go on. */
+function endOf({ plan, tally, steering, lanes }: Filling, downstream?: Downstream): Ending | undefined {
+  if (cancelled()) return { outcome: 'cancelled', stopped: false, failure: wasCancelled(plan, tally) };
+  if (lanes.broken) return { outcome: 'failed', stopped: false, failure: lanes.broken };
+  if (!lanes.done && !steering.stopping) return undefined;
+  if (downstream?.broken) return { outcome: 'failed', stopped: false, failure: downstream.broken };
+  if (downstream && downstream.wanting.length > 0) {
+    return { outcome: 'incomplete', stopped: false, failure: incompleteDownstream(plan, tally, downstream) };
   }
+  const stopped = !lanes.done || downstream?.stopped === true;
+  return { outcome: tally.failed > 0 ? 'incomplete' : stopped ? 'stopped' : 'done', stopped };
+}
+
+/**
+ * Why a backfill has ended by itself before it was through, or what depends on it is not filled; undefined where all is, or
+ * somebody has ended it.
+ */
+function whyEnded({ outcome, failure }: Ending, { stoppedSince }: Steering): string | undefined {
+  return outcome === 'cancelled' ? stoppedSince : (failure?.message ?? stoppedSince);
+}
+
+async function goOn(filling: Filling, downstream: Downstream | undefined): Promise<never> {
+  const { input, plan, tally, steering, lanes, notes, notices, partitionsPerRun } = filling;
+  const setting = { ...steering.carried, ...notes.carried, ...notices.carried };
+  const isSet = Object.values(setting).some((value) => value !== undefined);
   return await continueAsNew<typeof backfill>(input, {
     partitionsPerRun,
-    carried: { plan, cursor: pager.cursor, ...tally.counts(), failures: tally.failures },
+    carried: {
+      plan,
+      ...lanes.carried,
+      ...tally.counts(),
+      failures: tally.failures,
+      pace: tally.pace.carried,
+      ...(isSet ? { setting } : {}),
+      ...(downstream && !downstream.broken ? { downstream } : {}),
+    },
   } satisfies Continuation);
 }
 
 async function planBackfill(args: readonly unknown[]): Promise<PlannedBackfill> {
   const info = workflowInfo();
-  const asOf = info.typedSearchAttributes.get(SCHEDULED_START) ?? info.startTime;
+  const { at, by: scheduledBy } = scheduled();
   try {
-    return await control().planBackfill({ arguments: args, id: info.workflowId, asOf: asOf.toISOString() });
+    return await planning({ waits: scheduledBy !== undefined }).planBackfill({
+      arguments: args,
+      id: info.workflowId,
+      asOf: (at ?? info.startTime).toISOString(),
+      ...(scheduledBy === undefined ? {} : { scheduledBy, startedAt: info.startTime.toISOString() }),
+    });
   } catch (error) {
     if (!(error instanceof ActivityFailure) || isCancellation(error)) throw error;
     if (cancelled()) throw new CancelledFailure('Cancelled before anything was begun.');
@@ -141,19 +201,24 @@ async function planBackfill(args: readonly unknown[]): Promise<PlannedBackfill> 
   }
 }
 
-/** Says in the ledger how the backfill ended, for those who look while no worker runs. The ledger away, it ends all the same. */
-async function endBackfill(plan: BackfillPlan, tally: Tally, outcome: BackfillOutcome): Promise<void> {
+/**
+ * Says in the ledger how the backfill ended, for those who look while no worker runs, and returns when, by the ledger's clock.
+ * The ledger away, it ends all the same.
+ */
+async function endBackfill(plan: BackfillPlan, tally: Tally, outcome: BackfillOutcome): Promise<string | undefined> {
   const { pipeline, policy, run } = plan;
   try {
-    await CancellationScope.nonCancellable(() =>
-      control(END_WITHIN_MS).endBackfill({ pipeline, ledger: policy.ledger, run, outcome, ...tally.counts() }),
+    const ended = await CancellationScope.nonCancellable(() =>
+      control(END_WITHIN_MS).endBackfill({ pipeline, ...plannedPlace(policy), run, outcome, ...tally.counts() }),
     );
+    return ended?.endedAt;
   } catch (error) {
     if (!(error instanceof ActivityFailure)) throw error;
     log.error('The end of the backfill could not be recorded in the ledger', {
       pipeline,
       failure: finalFailure(error).message,
     });
+    return undefined;
   }
 }
 
@@ -163,42 +228,6 @@ function handedOn(args: readonly unknown[]): Continuation {
   const carried = workflowInfo().continuedFromExecutionRunId === undefined ? undefined : given?.carried;
   const partitionsPerRun = typeof given?.partitionsPerRun === 'number' ? given.partitionsPerRun : undefined;
   return { partitionsPerRun, carried };
-}
-
-function progress(input: unknown, plan: BackfillPlan | undefined, tally: Tally): Progress {
-  const given = (input as { pipeline?: unknown } | null | undefined)?.pipeline;
-  return {
-    pipeline: plan?.pipeline ?? (typeof given === 'string' ? given : ''),
-    first: plan?.first,
-    last: plan?.last,
-    total: plan?.total ?? 0,
-    ...tally.counts(),
-    running: [...tally.running],
-    failures: tally.failures,
-    phase: tally.phase,
-  };
-}
-
-function result(plan: BackfillPlan, tally: Tally): BackfillResult {
-  const { pipeline, first, last, total, notes } = plan;
-  return { pipeline, first, last, total, ...tally.counts(), failures: tally.failures, notes };
-}
-
-function incomplete(plan: BackfillPlan, tally: Tally): ApplicationFailure {
-  const named = tally.failures.map(({ key, type }) => `${key} (${type})`).join(', ');
-  const more = tally.failed > tally.failures.length ? ', …' : '';
-  return ApplicationFailure.nonRetryable(
-    `${tally.failed} of ${plan.total} partitions of ${plan.pipeline} failed: ${named}${more}. They hold what they held before. ` +
-      'Mend the cause, then run it again with only: ["failed"].',
-    'BackfillIncomplete',
-    result(plan, tally),
-  );
-}
-
-function wasCancelled(plan: BackfillPlan, tally: Tally): CancelledFailure {
-  return new CancelledFailure(
-    `Cancelled: ${tally.filled} of ${plan.total} partitions of ${plan.pipeline} are filled, ${tally.failed} failed.`,
-  );
 }
 
 function cancelled(): boolean {

@@ -20,7 +20,10 @@ export interface FinalFailure {
 /** Reads the failure of an activity that is not retried any more. */
 export function finalFailure(error: ActivityFailure | ChildWorkflowFailure): FinalFailure {
   const cause = error.cause;
-  if (cause instanceof ApplicationFailure) return fromApplication(cause);
+  if (cause instanceof ApplicationFailure) {
+    // The next retry would have come after its time.
+    return error.retryState === 'TIMEOUT' ? givenUp(fromApplication(cause)) : fromApplication(cause);
+  }
   if (cause instanceof TimeoutFailure) return fromTimeout(cause);
   if (cause instanceof TerminatedFailure) {
     return { type: 'Unexpected', message: 'The run was terminated. Start it again.', attempt: 0 };
@@ -52,8 +55,7 @@ function fromApplication(cause: ApplicationFailure): FinalFailure {
 function fromTimeout(cause: TimeoutFailure): FinalFailure {
   const noted = attemptOf(cause.lastHeartbeatDetails);
   if (cause.cause instanceof ApplicationFailure) {
-    const last = fromApplication(cause.cause);
-    return { ...last, message: `${last.message} It was given up then, as giveUpAfter says.` };
+    return givenUp(fromApplication(cause.cause));
   }
   switch (cause.timeoutType) {
     case 'HEARTBEAT':
@@ -69,6 +71,10 @@ function fromTimeout(cause: TimeoutFailure): FinalFailure {
         noted,
       );
   }
+}
+
+function givenUp(last: FinalFailure): FinalFailure {
+  return { ...last, message: `${last.message} It was given up then, as giveUpAfter says.` };
 }
 
 function timedOut(message: string, attempt: number): FinalFailure {

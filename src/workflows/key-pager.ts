@@ -1,10 +1,13 @@
-import type { BackfillPlan, Cursor, NextKeysRequest } from '../activities/messages.js';
+import type { BackfillPlan, Cursor, PlannedBackfill } from '../activities/messages.js';
 
-/** Hands out a plan's keys one by one, in the asked order, fetching a page of them when the last is used up. */
+/** Neighbouring keys that one child fills; mostly one. */
+export type Batch = readonly string[];
+
+/** Hands out a plan's keys, in the asked order and in its batches, fetching a page of them when the last is used up. */
 export class KeyPager {
   readonly #plan: BackfillPlan;
-  readonly #fetch: (request: NextKeysRequest) => Promise<readonly string[]>;
-  #page: readonly string[];
+  readonly #fetch: (cursor: Cursor) => Promise<readonly Batch[]>;
+  #page: readonly Batch[];
   #next = 0;
   #cursor: Cursor;
   #fetching: Promise<void> | undefined;
@@ -13,8 +16,8 @@ export class KeyPager {
   constructor(
     plan: BackfillPlan,
     cursor: Cursor,
-    page: readonly string[],
-    fetch: (request: NextKeysRequest) => Promise<readonly string[]>,
+    page: readonly Batch[],
+    fetch: (cursor: Cursor) => Promise<readonly Batch[]>,
   ) {
     this.#plan = plan;
     this.#cursor = cursor;
@@ -31,14 +34,14 @@ export class KeyPager {
     return this.#ended || this.#cursor.taken >= this.#plan.total;
   }
 
-  /** The next key; undefined when there is none. Rejects as the fetching activity does. */
-  async take(): Promise<string | undefined> {
-    while (!this.exhausted) {
-      const key = this.#page[this.#next];
-      if (key !== undefined) {
+  /** The next keys; undefined when there are none, or once it is `stopped`. Rejects as the fetching activity does. */
+  async take(stopped: () => boolean): Promise<Batch | undefined> {
+    while (!this.exhausted && !stopped()) {
+      const keys = this.#page[this.#next];
+      if (keys !== undefined) {
         this.#next += 1;
-        this.#cursor = { taken: this.#cursor.taken + 1, key };
-        return key;
+        this.#cursor = { taken: this.#cursor.taken + keys.length, key: keys.at(-1) };
+        return keys;
       }
       // Lanes that find the page used up at the same time wait for one fetch.
       this.#fetching ??= this.#turn();
@@ -49,12 +52,16 @@ export class KeyPager {
 
   async #turn(): Promise<void> {
     try {
-      const { pipeline, policy, range, list } = this.#plan;
-      this.#page = await this.#fetch({ pipeline, ledger: policy.ledger, range, list, cursor: this.#cursor });
+      this.#page = await this.#fetch(this.#cursor);
       this.#next = 0;
       this.#ended = this.#page.length === 0;
     } finally {
       this.#fetching = undefined;
     }
   }
+}
+
+/** The first page of a plan, which came with it. */
+export function firstPage({ keys, batches }: Pick<PlannedBackfill, 'keys' | 'batches'>): readonly Batch[] {
+  return batches ?? keys.map((key) => [key]);
 }

@@ -1,21 +1,19 @@
 import {
-  ActivityCancellationType,
   ActivityFailure,
   CancellationScope,
   CancelledFailure,
   isCancellation,
   log,
-  proxyActivities,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { FillActivities } from '../activities/create-activities.js';
-import type { FillPartitionRequest, FillPolicy, PlannedPartition } from '../activities/messages.js';
-import type { PartitionInput, PartitionResult } from '../contract.js';
+import type { FillPartitionRequest, PlannedPartition } from '../activities/messages.js';
+import { type PartitionInput, type PartitionResult, shortened } from '../contract.js';
 import { control } from './control.js';
-import { endedBy, finalFailure } from './final-failure.js';
-
-/** Added to an attempt's own time limit, by which the fill ends itself, before Temporal gives the attempt up. */
-const GRACE_MS = 30_000;
+import { fills } from './fills.js';
+import { endedBy, type FinalFailure, finalFailure } from './final-failure.js';
+import { isPolicy } from './handed-down.js';
+import { plannedPlace } from './planned-place.js';
+import { startNotice } from './start-notice.js';
 
 /**
  * Fills one partition: replaces its rows, or leaves them as they were. Takes one {@link PartitionInput}; a backfill hands its
@@ -26,7 +24,11 @@ export async function partition(...args: unknown[]): Promise<PartitionResult> {
   const job = handedDown(args) ?? (await plan(args));
   if (job.skip) return skipped(job);
   try {
-    return await fills(job.policy, job.key).fillPartition({ pipeline: job.pipeline, key: job.key, policy: job.policy });
+    return await fills(job.policy, [job.key]).fillPartition({
+      pipeline: job.pipeline,
+      key: job.key,
+      policy: job.policy,
+    });
   } catch (error) {
     if (!(error instanceof ActivityFailure)) throw error;
     return cancelled() ? await endCancelled(job, error) : await endFailed(job, error);
@@ -39,7 +41,7 @@ async function endCancelled(job: FillPartitionRequest, error: ActivityFailure): 
   const run = workflowInfo().runId;
   try {
     const committed = await CancellationScope.nonCancellable(() =>
-      control(policy.giveUpAfterMs).endFill({ pipeline, ledger: policy.ledger, key, run }),
+      control(policy.giveUpAfterMs).endFill({ pipeline, ...plannedPlace(policy), key, run }),
     );
     if (committed) return committed;
   } catch (failure) {
@@ -53,14 +55,14 @@ async function endCancelled(job: FillPartitionRequest, error: ActivityFailure): 
   throw isCancellation(error) ? error : new CancelledFailure('Cancelled: the partition holds what it held before.');
 }
 
-async function endFailed(job: FillPartitionRequest, error: ActivityFailure): Promise<PartitionResult> {
+async function endFailed(job: PlannedPartition, error: ActivityFailure): Promise<PartitionResult> {
   const { pipeline, key, policy } = job;
   const failure = finalFailure(error);
   try {
     const committed = await CancellationScope.nonCancellable(() =>
       control(policy.giveUpAfterMs).recordFailure({
         pipeline,
-        ledger: policy.ledger,
+        ...plannedPlace(policy),
         key,
         run: workflowInfo().runId,
         ...failure,
@@ -76,7 +78,26 @@ async function endFailed(job: FillPartitionRequest, error: ActivityFailure): Pro
     });
   }
   if (cancelled()) throw new CancelledFailure('Cancelled: the partition holds what it held before.');
+  if (job.notifies) await tellFailed(job, failure);
   throw endedBy(failure);
+}
+
+/** Tells of a partition that was started alone; of a backfill's, that tells itself. */
+async function tellFailed({ pipeline, key, policy }: PlannedPartition, failure: FinalFailure): Promise<void> {
+  const { workflowId: id, runId: run } = workflowInfo();
+  const { ledger, database, source, startedBy } = plannedPlace(policy);
+  await startNotice({
+    id: `${run}/partition-failed`,
+    event: 'partition-failed',
+    at: new Date(Date.now()).toISOString(),
+    pipeline,
+    key,
+    ledger,
+    database,
+    source,
+    partition: { id, run, startedBy },
+    failures: [{ key, type: failure.type, message: shortened(failure.message) }],
+  });
 }
 
 async function plan(args: readonly unknown[]): Promise<PlannedPartition> {
@@ -95,29 +116,6 @@ function handedDown(args: readonly unknown[]): PlannedPartition | undefined {
   if (!workflowInfo().parent || rest.length > 0 || !isPolicy(policy)) return undefined;
   const { pipeline, key } = input as PartitionInput;
   return { pipeline, key, policy };
-}
-
-function isPolicy(value: unknown): value is FillPolicy {
-  if (typeof value !== 'object' || value === null) return false;
-  const policy = value as Partial<FillPolicy>;
-  return (
-    typeof policy.ledger === 'string' &&
-    typeof policy.fingerprint === 'string' &&
-    typeof policy.timeoutMs === 'number' &&
-    typeof policy.giveUpAfterMs === 'number'
-  );
-}
-
-function fills(policy: FillPolicy, key: string): FillActivities {
-  return proxyActivities<FillActivities>({
-    heartbeatTimeout: '15s',
-    startToCloseTimeout: policy.timeoutMs + GRACE_MS,
-    scheduleToCloseTimeout: policy.giveUpAfterMs,
-    // No maximumAttempts: the ledger's claim counts what counts against the pipeline, and the world's faults count for nothing.
-    retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '1m' },
-    cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    summary: key,
-  });
 }
 
 function skipped({ pipeline, key }: PlannedPartition): PartitionResult {

@@ -9,7 +9,7 @@ import {
   nextKey,
   previousKey,
 } from '../../src/calendar/range.js';
-import { clockChanges, isZone } from '../../src/calendar/zone.js';
+import { isZone, lastClockChange } from '../../src/calendar/zone.js';
 
 const days: Grid = { by: 'day', zone: 'UTC' };
 
@@ -96,9 +96,11 @@ describe('calendar: zones', () => {
     for (const zone of ['', '+02:00', 'Mars/Olympus', 'IST']) assert.ok(!isZone(zone), zone);
   });
 
-  it('knows whose clocks change', () => {
-    assert.equal(clockChanges('UTC'), false);
-    assert.equal(clockChanges('Etc/GMT+5'), false);
-    assert.equal(clockChanges('America/New_York'), true);
+  it('knows when clocks are changed for the last time', () => {
+    assert.equal(lastClockChange('UTC'), undefined);
+    assert.equal(lastClockChange('Etc/GMT+5'), undefined);
+    // https://en.wikipedia.org/wiki/Indian_Standard_Time: war time ended on 15 October 1945.
+    assert.equal(lastClockChange('Asia/Kolkata'), Date.parse('1945-10-14T17:30:00Z'));
+    assert.ok((lastClockChange('America/New_York') ?? 0) > Date.parse('2099-06-01T00:00:00Z'));
   });
 });

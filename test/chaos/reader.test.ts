@@ -67,7 +67,9 @@ describe('who reads a day while it is filled fifty times, with workers killed be
       'SELECT rows_inserted::int AS rows, attempt FROM repave.fill ORDER BY id',
     );
     assert.equal(entries.length, FILLS + 1);
-    assert.equal(entries.filter(({ attempt }) => attempt > 1).length >= kills, true, 'each kill hit an open fill');
+    // One run may have been killed more than once.
+    const lost = entries.reduce((sum, { attempt }) => sum + attempt - 1, 0);
+    assert.ok(lost >= kills, `each of ${kills} kills hit an open fill, and ${lost} attempts were lost`);
     assert.deepEqual(
       await installation.database.sql(
         'SELECT rows::int AS rows, (SELECT count(*)::int FROM watched) AS there FROM repave.partition',

@@ -168,7 +168,7 @@ describe('repave backfill, watch, status, history, cancel and doctor', function 
       const { stderr } = await runRepave(edited, words, env);
       assert.match(
         stderr,
-        /^Workers have another version of sales_summary .*they fill by theirs\. Restart .*\nStarted /,
+        /^Workers have another version of sales_summary .*they fill by theirs\. Start them again .*\nStarted /,
       );
       const { notes } = document<{ notes: string[] }>(await runRepave(edited, [...words, '--json'], env));
       assert.match(notes.join(), /another version of sales_summary/);
@@ -194,7 +194,7 @@ describe('repave backfill, watch, status, history, cancel and doctor', function 
       /^✗ sales_summary 1997-01-11\.\.1997-01-14: 3 of 4 partitions filled, 1 failed, 3 rows\n {2}1997-01-13 {2}CheckFailed: /,
     );
     assert.doesNotMatch(ended.stderr, /CheckFailed/, 'each failure is written once');
-    assert.match(ended.stderr, /repave backfill sales_summary 1997-01-11\.\.1997-01-14 --only failed/);
+    assert.match(ended.stderr, new RegExp(`repave retry ${prefix}/hole`));
   });
 
   it('is one JSON document, with the result and the error', async () => {
@@ -249,7 +249,7 @@ describe('repave backfill, watch, status, history, cancel and doctor', function 
     const plain = await repave('history', 'sales_summary', '1997-01-13');
     assert.match(
       plain.stdout,
-      /^sales_summary 1997-01-13 {2}1997-01-13T00:00:00Z to 1997-01-14T00:00:00Z \(UTC\)\n✓ .*\n {2}1 row in place of 0, in .* s\n/,
+      /^sales_summary 1997-01-13 {2}1997-01-13T00:00:00Z to 1997-01-14T00:00:00Z \(UTC\)\n✓ .*\n {2}started by .*\n {2}1 row in place of 0, in .* s\n/,
     );
     assert.equal((await repave('history', 'sales_summary', '1997-13-01')).code, 2);
   });
@@ -335,12 +335,15 @@ describe('repave backfill, watch, status, history, cancel and doctor', function 
 
     const words = ['watch', `${prefix}/slow`];
     const terminal = startOnTerminal(project, words, env);
-    await terminal.says(/filling 1997-01-01/);
+    await terminal.says(/1997-01-01.*attempt 1/);
     terminal.process.stdin?.write('\x03');
     const left = await terminal.ended;
     assert.equal(left.code, 130, left.stdout);
     assert.match(left.stdout, /It goes on/);
 
+    const named = await repave('cancel', 'slow_summary');
+    assert.equal(named.code, 2, named.stdout);
+    assert.match(named.stderr, new RegExp(`slow_summary is a pipeline.*\\n  repave cancel ${prefix}/slow\\n$`));
     const cancelled = await repave('cancel', `${prefix}/slow`);
     assert.equal(cancelled.code, 0, cancelled.stderr);
     assert.match(cancelled.stdout, /is cancelled/);
@@ -352,7 +355,10 @@ describe('repave backfill, watch, status, history, cancel and doctor', function 
     assert.equal(again.code, 0, 'over is over');
     assert.match(again.stdout, /has ended as cancelled: there is nothing to cancel/);
     assert.match((await repave('cancel', `${prefix}/ten`)).stdout, /has ended as completed/);
-    assert.equal((await repave('cancel', `${prefix}/nobody`)).code, 2);
+    assert.match((await repave('cancel', 'slow_summary')).stderr, /is a pipeline: .*None of slow_summary runs/);
+    const nobody = await repave('cancel', `${prefix}/nobody`);
+    assert.equal(nobody.code, 2);
+    assert.match(nobody.stderr, /Temporal knows no run of that id/);
   });
 
   it('check asks the database, and finds what a fill would fail on', async () => {

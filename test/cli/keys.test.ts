@@ -27,6 +27,11 @@ describe('the flags that say which partitions', () => {
     assert.deepEqual(selection([], { only: ['failed'] }), { only: ['failed'] });
   });
 
+  it('give every field of a request that they stand for', () => {
+    const flags = { last: 3, lookback: 2, only: ['failed'], tries: 3, order: 'newest-first', includeUnfinished: true };
+    assert.deepEqual(selection([], flags), flags);
+  });
+
   it('take lists by comma and repeated', () => {
     assert.deepEqual(list('failed', list('missing, outdated')), ['missing', 'outdated', 'failed']);
   });

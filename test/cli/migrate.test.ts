@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
+import { SEARCH_ATTRIBUTES } from '../../src/contract.js';
+import { createNamespace } from '../e2e/temporal-cli.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { withClient } from '../support/template.js';
+import { testTemporal } from '../support/temporal.js';
 import { document, makeProject, repave, SALES, SALES_SUMMARY } from './repave.js';
 
 interface MigrateDocument {
@@ -10,8 +13,10 @@ interface MigrateDocument {
   readonly pending: readonly string[];
   readonly applied: readonly string[];
   readonly grants: readonly string[];
+  readonly notes: readonly string[];
   readonly granted: boolean;
   readonly refused: readonly { readonly grant: string }[];
+  readonly searchAttributes?: unknown;
 }
 
 describe('repave migrate', function () {
@@ -22,7 +27,10 @@ describe('repave migrate', function () {
   const role = `test_role_${randomBytes(8).toString('hex')}`;
 
   before(async () => {
-    project = makeProject({ 'pipelines/sales_summary.sql': SALES_SUMMARY });
+    project = makeProject({
+      'pipelines/sales_summary.sql': SALES_SUMMARY,
+      'pipelines/parts.sql': SALES_SUMMARY.replace('-- target: sales_summary\n', '-- target: parts\n-- create: true\n'),
+    });
     database = await createTestDatabase({ ledger: false });
     await withClient(database.superuserUrl, (superuser) => superuser.query(`CREATE ROLE ${role}`));
   });
@@ -66,22 +74,69 @@ describe('repave migrate', function () {
     assert.equal(printed.code, 0, printed.stderr);
     assert.match(printed.stdout, new RegExp(`GRANT SELECT, INSERT, DELETE ON "sales_summary" TO "${role}";`));
 
+    assert.match(
+      printed.stdout,
+      new RegExp(
+        `\\n-- parts has create: true, so "${role}" must own "parts" or be a member of its owner .*GRANT its owner TO "${role}"`,
+      ),
+    );
+    assert.match(printed.stdout, new RegExp(`\\n-- What the queries read is yours to grant.*TO "${role}"\\.\\n`));
+    const lines = printed.stdout.split('\n').filter((line) => line !== '' && !/^-- |^GRANT .*;$/.test(line));
+    assert.deepEqual(lines, ['The ledger is up to date.'], 'the rest is SQL as it stands');
+
     const early = await run(['--role', role, '--apply-grants', '--json']);
     assert.equal(early.code, 1, 'the target is not there yet');
     assert.deepEqual(
       document<MigrateDocument>(early).refused.map(({ grant }) => grant),
-      [`GRANT SELECT, INSERT, DELETE ON "sales_summary" TO "${role}";`],
+      ['parts', 'sales_summary'].map((target) => `GRANT SELECT, INSERT, DELETE ON "${target}" TO "${role}";`),
     );
 
-    await database.sql(SALES);
+    await database.sql(`${SALES}; CREATE TABLE parts (sale_date date)`);
     const applied = await run(['--role', role, '--apply-grants', '--json']);
     assert.equal(applied.code, 0, applied.stderr);
+    assert.equal(document<MigrateDocument>(applied).notes.length, 2);
     const [privileges] = await database.sql(
       `SELECT has_table_privilege($1, 'repave.fill', 'INSERT') AS fill, has_table_privilege($1, 'sales_summary', 'DELETE') AS target,
               has_table_privilege($1, 'repave.fill', 'DELETE') AS rewrite`,
       [role],
     );
     assert.deepEqual(privileges, { fill: true, target: true, rewrite: false });
+  });
+
+  it('registers the search attributes of the namespace that is named, once', async () => {
+    const { address } = await testTemporal();
+    const namespace = await createNamespace();
+    const named = ['--address', address, '--namespace', namespace];
+    const state = async (words: readonly string[]): Promise<unknown> =>
+      document<MigrateDocument>(await run([...named, '--json', ...words])).searchAttributes;
+    const names = Object.values(SEARCH_ATTRIBUTES);
+    assert.equal(await state(['--no-temporal']), undefined);
+    assert.deepEqual(await state(['--dry-run']), {
+      added: [],
+      now: { state: 'incomplete', missing: names, otherType: [] },
+    });
+    const added = await run(named);
+    assert.equal(added.code, 0, added.stderr);
+    assert.match(added.stderr, /added: RepavePipeline, RepaveKey, RepaveBackfill\./);
+    assert.deepEqual(await state([]), { added: [], now: { state: 'there' } });
+  });
+
+  it('says which server or namespace did not let it, and how to do it by hand; the ledger is made all the same', async () => {
+    const { address } = await testTemporal();
+    const byHand = 'temporal operator search-attribute create --name RepavePipeline --type Keyword';
+    for (const [words, says] of [
+      [[], /no Temporal server is named/],
+      [['--address', '127.0.0.1:1'], /No Temporal server answers at 127\.0\.0\.1:1/],
+      [['--address', address, '--namespace', 'no-such-namespace'], /no-such-namespace is not found/],
+    ] as const) {
+      const { code, stdout, stderr } = await run(words);
+      assert.equal(code, 0, stderr);
+      assert.match(stdout, /The ledger is up to date/);
+      const [line, ...others] = stderr.trimEnd().split('\n');
+      assert.deepEqual(others, []);
+      assert.match(line ?? '', says);
+      assert.ok(line?.includes(byHand), line);
+    }
   });
 
   it('refuses a ledger that a later version made', async () => {

@@ -34,15 +34,50 @@ describe('repave', function () {
     assert.deepEqual(
       commands.map((command) => command.name()).sort(),
       [
-        ...['backfill', 'cancel', 'check', 'demo', 'dev', 'doctor', 'history', 'init', 'migrate', 'pipelines', 'plan'],
-        ...['status', 'temporal', 'watch', 'worker'],
+        ...[
+          'adopt',
+          'backfill',
+          'cancel',
+          'check',
+          'concurrency',
+          'demo',
+          'deploy',
+          'dev',
+          'doctor',
+          'history',
+          'init',
+          'migrate',
+          'notify',
+          'pipelines',
+          'plan',
+        ],
+        ...[
+          'pause',
+          'prune',
+          'resume',
+          'retry',
+          'schedule',
+          'status',
+          'stop',
+          'temporal',
+          'try',
+          'verify',
+          'watch',
+          'worker',
+        ],
       ].sort(),
     );
-    for (const command of commands) {
+    const schedule = commands.find((command) => command.name() === 'schedule')?.commands ?? [];
+    assert.deepEqual(
+      schedule.map((command) => command.name()),
+      ['add', 'list', 'pause', 'resume', 'remove'],
+    );
+    for (const command of [...commands, ...schedule]) {
+      const name = command.parent?.name() === 'schedule' ? `schedule ${command.name()}` : command.name();
       let text = '';
       command.configureOutput({ writeOut: (part) => (text += part) }).outputHelp();
-      assert.match(text, /^ {2}\$ .*repave /, command.name());
-      assert.ok(text.includes(`repave ${command.name()}`), command.name());
+      assert.match(text, /^ {2}\$ .*repave /, name);
+      assert.ok(text.includes(`repave ${name}`), name);
     }
   });
 

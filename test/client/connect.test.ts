@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { hostname, userInfo } from 'node:os';
+import type { Connection } from '@temporalio/client';
 import { connectRepave } from '../../src/client.js';
 import { onlyThisServer } from '../../src/dev/only-this-server.js';
 import { loadSettings } from '../../src/settings.js';
@@ -21,6 +23,16 @@ describe('a client that is given an address', () => {
       await client.temporal.connection.workflowService.getSystemInfo({});
       await client.close();
     }
+  });
+
+  it('says who it is: user and machine, and that it is Repave’s, whichever connection it has', async () => {
+    const { address } = await testTemporal();
+    const own = await connectRepave({ address, settings: settings({}) });
+    const given = await connectRepave({ connection: own.temporal.connection as Connection });
+    for (const { temporal } of [own, given]) {
+      assert.equal(temporal.options.identity, `${userInfo().username}@${hostname()} (repave)`);
+    }
+    await own.close();
   });
 
   it('goes on using the key of the environment, and so TLS, which this server does not speak', async () => {

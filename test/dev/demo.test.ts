@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DemoOutcome } from '../../src/dev/demo.js';
+import type { DemoHealOutcome, DemoPicture } from '../../src/dev/demo-heal.js';
+import type { DemoReport } from '../../src/dev/demo-report.js';
 import { identify, type ProcessIdentity, runs } from '../../src/process-identity.js';
 import { document, type Ended, repave, startRepave } from '../cli/repave.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -27,7 +29,7 @@ describe('repave demo', function () {
 
     const first = startRepave(project, ['demo', '--json'], env);
     const worker = Number(/A worker runs, pid (\d+)/.exec(await first.says(/A worker runs, pid \d+/))?.[1]);
-    await first.says(/\d+ of 546 · [1-9]\d* rows/);
+    await first.says(/\d+ of 546 · .* · [1-9][\d,]* rows/);
     process.kill(worker, 'SIGKILL');
     const ended = await first.ended;
     assert.match(ended.stderr, /The worker ended \(signal SIGKILL\)/);
@@ -37,6 +39,38 @@ describe('repave demo', function () {
     holdsTheExample(await repave(project, ['demo', '--json'], env), 1092);
     nothingRuns(project);
     assert.equal(await checksum(theirs), before);
+  });
+
+  it('breaks three dates on purpose, finds them and heals them, and every date is right again, stopped half-way before or not', async () => {
+    const env = await theirEnvironment();
+    const demo = startRepave(project, ['demo', 'heal'], env);
+    await demo.says(/1997-08-14: its purchases go astray/);
+    demo.process.kill('SIGINT');
+    const stopped = await demo.ended;
+    assert.equal(stopped.code, 130);
+    assert.match(stopped.stderr, /stopped half-way; run again, it sets right what it broke/);
+    nothingRuns(project);
+
+    const ended = await repave(project, ['demo', 'heal', '--json'], env);
+    assert.equal(ended.code, 0, ended.stderr);
+    const { before, broken, healed, findings, result, report } = document<DemoHealOutcome & Pictures>(ended);
+    assert.deepEqual(before, { counts: { filled: 546 }, unfilled: [] });
+    assert.deepEqual(broken, {
+      counts: { filled: 543, missing: 1, failed: 1, outdated: 1 },
+      unfilled: [
+        { key: '1997-03-10', state: 'missing' },
+        { key: '1997-08-14', state: 'failed' },
+        { key: '1998-02-03', state: 'outdated' },
+      ],
+    });
+    assert.deepEqual(findings, [{ key: '1997-03-10', ledgerRows: 1, tableRows: 0, state: 'missing' }]);
+    assert.deepEqual([result.total, result.filled, result.failed], [3, 3, 0]);
+    assert.deepEqual(healed, { counts: { filled: 546 }, unfilled: [] });
+    // Each run fills one by an older query; the second all dates before and three by its heal, and perhaps what the first had begun.
+    const { fills } = report.ledger;
+    assert.ok([1092 + 1 + 546 + 1 + 3, 1092 + 1 + 546 + 1 + 3 + 1].includes(fills), `${fills} fills`);
+    holdsTheTables(report, fills);
+    nothingRuns(project);
   });
 
   it('stops everything where it is stopped half-way', async () => {
@@ -50,7 +84,10 @@ describe('repave demo', function () {
   });
 
   it('says what failed, ends with another code than 0 and stops everything', async () => {
-    const { code, stderr, stdout } = await repave(project, ['demo'], {
+    // A folder of its own: the other's may have a Temporal CLI that an earlier run has fetched.
+    const bare = await createProject({});
+    chmodSync(bare, 0o711);
+    const { code, stderr, stdout } = await repave(bare, ['demo'], {
       PATH: '/nowhere',
       TEMPORAL_CLI_PATH: '/nowhere/temporal',
       HTTPS_PROXY: 'http://127.0.0.1:9',
@@ -58,7 +95,7 @@ describe('repave demo', function () {
     assert.equal(code, 2);
     assert.match(stderr, /The demo failed[^]*No Temporal server could be started. Tried:/);
     assert.equal(stdout, '');
-    nothingRuns(project);
+    nothingRuns(bare);
   });
 
   /** As on the machine of somebody who has servers of his own in the environment. */
@@ -86,13 +123,21 @@ describe('repave demo', function () {
 function holdsTheExample(ended: Ended, fills: number): void {
   assert.equal(ended.code, 0, ended.stderr);
   const { result, report } = document<DemoOutcome & Record<string, unknown>>(ended);
+  holdsTheTables(report, fills);
+  assert.equal(result.filled, 546);
+}
+
+function holdsTheTables(report: DemoReport, fills: number): void {
   assert.deepEqual(report.totals, { partitions: 546, orders: 69_659, units: 167_881, revenue: '2500315.63' });
   assert.deepEqual(report.firstDay, { date: '1997-01-01', orders: 212, revenue: '7515.35' });
   assert.equal(report.months.length, 18);
   assert.equal(report.differing, 0);
   assert.deepEqual(report.ledger, { filled: 546, failed: 0, fills, differing: 0 });
-  assert.equal(result.filled, 546);
 }
+
+type Pictures = Readonly<
+  Record<'before' | 'broken' | 'healed', { readonly counts: object; readonly unfilled: DemoPicture }>
+>;
 
 /** Every process that the demo wrote down is gone, and so is PostgreSQL. */
 function nothingRuns(project: string): void {

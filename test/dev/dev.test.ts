@@ -7,11 +7,13 @@ import { fileURLToPath } from 'node:url';
 import { identify } from '../../src/process-identity.js';
 import type { DevUp } from '../../src/dev/dev.js';
 import type { DevServers } from '../../src/settings.js';
+import { searchAttributesState } from '../../src/temporal/search-attributes.js';
 import { type Ended, repave, type Running, startRepave } from '../cli/repave.js';
 import { createTestDatabase } from '../support/database.js';
 import { withClient } from '../support/template.js';
 import { testTemporal } from '../support/temporal.js';
 import { createProject } from '../support/worker.js';
+import { testClient } from '../support/workflow.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -48,6 +50,9 @@ describe('repave dev', function () {
       assert.deepEqual(rows, [{ purchases: 69_659, revenue: '2500315.63', ledger: true }]);
     });
     assert.equal((await fetch(up.ui ?? '')).status, 200);
+    const temporal = await testClient(up.temporal);
+    assert.deepEqual(await searchAttributesState(temporal.connection, 'default'), { state: 'there' });
+    await temporal.connection.close();
 
     const other = await repave(project, ['dev']);
     assert.equal(other.code, 2);

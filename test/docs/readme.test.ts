@@ -6,6 +6,7 @@ import ts from 'typescript';
 import { createProgram } from '../../src/cli/program.js';
 import { backfillWorkflowId } from '../../src/client.js';
 import { FAILURES, type Retried, WORKFLOW_TYPES } from '../../src/contract.js';
+import { readSqlPipeline } from '../../src/pipeline/read-sql-pipeline.js';
 import { SETTING_NAMES } from '../../src/pipeline/settings.js';
 import { parseBackfillInput, parsePartitionInput } from '../../src/plan/parse-input.js';
 
@@ -18,6 +19,11 @@ const pages = [
   'CHANGELOG.md',
   ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`),
 ].filter((path) => path.endsWith('.md'));
+
+/** Variables that a worker sets for what it starts, and never reads. */
+const HANDED_ON = ['REPAVE_NOTIFY_SIGNATURE'];
+/** Settings that only `definePipeline` takes. */
+const TYPESCRIPT_ALONE = ['columns', 'rows', 'stage'];
 
 /** The fenced blocks of a page in one language. */
 function blocks(text: string, language: string): string[] {
@@ -57,7 +63,7 @@ describe('README', () => {
       (path) => read(join('src', path)).match(/\bREPAVE_[A-Z_]*[A-Z]\b|\bDATABASE_URL\b/g) ?? [],
     );
     const listed = tableBelow(readme, 'Settings').map(([name]) => code(name));
-    assert.deepEqual([...listed].sort(), [...new Set(named)].sort());
+    assert.deepEqual([...listed, ...HANDED_ON].sort(), [...new Set(named)].sort());
   });
 
   it('names for each promise the tests that prove it, which are there', () => {
@@ -84,6 +90,33 @@ describe('README', () => {
     parsePartitionInput(JSON.parse(/`(\{ "pipeline"[^`]*"key"[^`]*\})`/.exec(readme)?.[1] ?? ''), []);
   });
 
+  it('shows every setting of a pipeline, with an example that is taken', async () => {
+    const rows = tableBelow(readme, 'Every setting');
+    const listed = rows.map(([name]) => code(name)).filter((name) => name !== '');
+    assert.deepEqual([...listed].sort(), [...SETTING_NAMES, ...TYPESCRIPT_ALONE].sort());
+    let taken = 0;
+    for (const [name = '', example = ''] of rows) {
+      const setting = code(example);
+      if (example.includes('(TypeScript)')) {
+        assert.ok(TYPESCRIPT_ALONE.includes(code(name)), name);
+        continue;
+      }
+      assert.match(setting, /^\w+: /);
+      if (name !== '') assert.ok(setting.startsWith(`${code(name)}:`), setting);
+      const header = ['target: t', 'partition: { column: d, by: day }'].filter(
+        (line) => line.split(':')[0] !== setting.split(':')[0],
+      );
+      const text = [
+        '-- repave',
+        ...[...header, setting].map((line) => `-- ${line}`),
+        'SELECT :start AS d FROM sales',
+      ].join('\n');
+      await readSqlPipeline({ name: 't', path: '/pipelines/t.sql', shown: 'pipelines/t.sql' }, text);
+      taken++;
+    }
+    assert.ok(taken > SETTING_NAMES.length);
+  });
+
   it('has the two lines to run, of scripts that there are', () => {
     const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
     const shell = blocks(readme, 'sh');
@@ -107,8 +140,11 @@ describe('the docs', () => {
       )) {
         const [, name, rest = ''] = line;
         if (name === 'temporal') continue;
-        const command = program.commands.find((candidate) => candidate.name() === name);
-        assert.ok(command, `${page}: repave ${name}`);
+        const named = program.commands.find((candidate) => candidate.name() === name);
+        const [within] = rest.trim().split(' ');
+        const command = named?.commands.length ? named.commands.find((one) => one.name() === within) : named;
+        assert.ok(command ?? (named && !within), `${page}: repave ${name} ${within}`);
+        if (!command) continue;
         seen++;
         for (const flag of rest.match(/--[a-z-]+/g) ?? []) {
           assert.ok(
@@ -140,9 +176,20 @@ describe('the docs', () => {
     }
   });
 
+  it('show SQL pipelines that are taken', async () => {
+    let taken = 0;
+    for (const page of pages) {
+      for (const block of blocks(read(page), 'sql').filter((text) => text.startsWith('-- repave'))) {
+        await readSqlPipeline({ name: 't', path: '/pipelines/t.sql', shown: page }, block);
+        taken++;
+      }
+    }
+    assert.ok(taken >= 5);
+  });
+
   it('list every setting of a pipeline', () => {
     const listed = tableBelow(read('docs/pipelines.md'), 'Settings').map(([name]) => code(name));
-    assert.deepEqual([...listed].sort(), [...SETTING_NAMES, 'columns', 'rows'].sort());
+    assert.deepEqual([...listed].sort(), [...SETTING_NAMES, ...TYPESCRIPT_ALONE].sort());
   });
 
   it('list every field of the workflows’ inputs', () => {
@@ -152,7 +199,7 @@ describe('the docs', () => {
       ['`partition`', 'PartitionInput'],
     ] as const) {
       const listed = tableBelow(contract, type).flatMap(([names = '']) => names.match(/(?<=`)\w+(?=`)/g) ?? []);
-      const body = new RegExp(`interface ${of} \\{([^]*?)\\n\\}`).exec(read('src/contract.ts'))?.[1] ?? '';
+      const body = new RegExp(`interface ${of} \\{([^]*?)\\n\\}`).exec(read('src/contract/inputs.ts'))?.[1] ?? '';
       const fields = [...body.matchAll(/readonly (\w+)\??:/g)].map((match) => match[1] ?? '');
       assert.ok(fields.length > 0);
       assert.deepEqual([...listed].sort(), [...fields].sort(), of);

@@ -29,6 +29,7 @@ const refused: readonly Case[] = [
   { place: 'warehouse', text: `import { resolvePlan } from '../plan/resolve.js';\nvoid resolvePlan;`, rule: IMPORTS },
   { place: 'plan', text: `import { connect } from '../temporal/connection.js';\nvoid connect;`, rule: IMPORTS },
   { place: 'activities', text: `import { backfill } from '../workflows/backfill.js';\nvoid backfill;`, rule: IMPORTS },
+  { place: 'telling', text: `import { fill } from '../warehouse/fill.js';\nvoid fill;`, rule: IMPORTS },
   { place: 'client.ts', text: `import pg from 'pg';\nvoid pg;`, rule: IMPORTS },
   { place: 'client.ts', text: `import { fill } from './warehouse/fill.js';\nvoid fill;`, rule: IMPORTS },
   { place: 'client.ts', text: `import { Worker } from '@temporalio/worker';\nvoid Worker;`, rule: IMPORTS },

@@ -36,7 +36,8 @@ describe('pipelines/exchange_rates.ts', () => {
 
   async function rowsOf(key: string, signal = new AbortController().signal): Promise<Row[]> {
     const rows: Row[] = [];
-    for await (const row of pipeline.rows({ key, window: windowOf(pipeline.partition, key), signal })) rows.push(row);
+    for await (const row of pipeline.rows({ key, window: windowOf(pipeline.partition, key), signal }))
+      rows.push(row as Row);
     return rows;
   }
 

@@ -53,6 +53,26 @@ describe('fingerprint of SQL: what counts', () => {
     it(what, async () => assert.notEqual(await withHeader(...one), await withHeader(...other)));
   }
 
+  it('source and scope, each value of it, but not their order', async () => {
+    const prints = await Promise.all(
+      [
+        [],
+        ['source: SHOP_URL'],
+        ['source: OTHER_URL'],
+        ['scope: { tenant: acme }'],
+        ['scope: { tenant: other }'],
+        ['scope: { shop: acme }'],
+        ['scope: { tenant: acme, shop: 7 }'],
+        ['source: SHOP_URL', 'scope: { tenant: acme }'],
+      ].map((lines) => fingerprint('SELECT 1', ...lines)),
+    );
+    assert.equal(new Set(prints).size, prints.length);
+    assert.equal(
+      await fingerprint('SELECT 1', 'scope: { tenant: acme, shop: 7 }'),
+      await fingerprint('SELECT 1', 'scope: { shop: "7", tenant: acme }'),
+    );
+  });
+
   it('version', async () => {
     const plain = await fingerprint('SELECT 1');
     const [one, ten] = [await fingerprint('SELECT 1', 'version: 1.1'), await fingerprint('SELECT 1', 'version: 1.10')];
@@ -72,7 +92,7 @@ describe('fingerprint of SQL: what does not count', () => {
       assert.equal(await fingerprint(one), await fingerprint(other)));
   }
 
-  it('checks, concurrency, retry, timeout, lookback, start, allowEmpty and database', async () => {
+  it('checks, concurrency, retry, timeout, lookback, start, allowEmpty, database and how it is filled', async () => {
     const others = [
       'checks: [{ rows: { min: 1 } }]',
       'concurrency: 2',
@@ -82,6 +102,11 @@ describe('fingerprint of SQL: what does not count', () => {
       'start: 2024-01-01',
       'allowEmpty: false',
       'database: OTHER_URL',
+      'skipUnchanged: true',
+      'create: true',
+      'batch: 7',
+      'formerly: other',
+      'ready: SELECT true',
     ];
     assert.equal(await fingerprint('SELECT 1'), await fingerprint('SELECT 1', ...others));
   });

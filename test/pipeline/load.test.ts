@@ -56,6 +56,7 @@ describe('loading pipelines', () => {
     await write('pipelines/nul.sql', `${SQL}\0; DROP TABLE t`);
     await write('pipelines/twice.sql', SQL);
     await write('pipelines/twice.ts', TS);
+    await write(`pipelines/${'z'.repeat(201)}.sql`, SQL);
     await write('pipelines/syntax.ts', 'const fine = 1;\nexport default {{{');
     await write('shared.ts', 'export const x = 1;\n\nconst y = ((;\n');
     await write('pipelines/imports.ts', "import { x } from '../shared.js'; export default x;");
@@ -76,16 +77,16 @@ describe('loading pipelines', () => {
       imports: /^pipelines\/imports\.ts: it does not load: ParseError: .*, in \.\.\/shared\.ts:3$/,
       latin1: /^pipelines\/latin1\.sql: it is no text: expected UTF-8 without NUL/,
       missing: /^pipelines\/missing\.ts: it does not load: .*no_such_file/,
-      no_rows:
-        /^pipelines\/no_rows\.ts: unknown setting "row"\. Did you mean rows\?.* rows is missing: expected a function/,
+      no_rows: /^pipelines\/no_rows\.ts:5: unknown setting "row"\. Did you mean rows\?.* \(1 more after that\)$/,
       nothing: /^pipelines\/nothing\.ts: its default export is no pipeline: expected `export default definePipeline/,
       nul: /^pipelines\/nul\.sql: it is no text/,
       plain_object: /^pipelines\/plain_object\.ts: its default export is no pipeline/,
       settings:
-        /^pipelines\/settings\.ts: unknown setting "timout"\. Did you mean timeout\?.* target is 5 \(a number\): expected a table/,
+        /^pipelines\/settings\.ts:3: unknown setting "timout"\. Did you mean timeout\?.* \(1 more after that\)$/,
       syntax: /^pipelines\/syntax\.ts:2: it does not load: ParseError: /,
       throws: /^pipelines\/throws\.ts: it does not load: at load$/,
       twice: /^pipelines\/twice\.sql: pipelines\/twice\.ts has the same name: keep one of the two\.$/,
+      ['z'.repeat(201)]: /is no pipeline's name: expected .*, at most 200 characters\.$/,
     };
     assert.deepEqual(Object.keys(messages), Object.keys(expected));
     for (const [name, message] of Object.entries(expected)) assert.match(messages[name] ?? '', message);

@@ -175,7 +175,7 @@ describe('SQL pipeline: one SELECT', () => {
   }
 
   const wrong: [string, RegExp][] = [
-    ['', /:4: no query: expected one SELECT below the header/],
+    ['', /:4: no query: expected one SELECT/],
     ['\n-- nothing\n;', /:4: no query/],
     ['SELECT 1;\nSELECT 2', /:5: a second statement begins here: expected one SELECT/],
     ['SELECT 1; DROP TABLE s;', /:4: a second statement/],

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import type { BackfillInput } from '../../src/contract.js';
 import { Failure } from '../../src/failure.js';
 import type { Pipeline } from '../../src/pipeline/pipeline.js';
-import { type Plan, resolvePlan } from '../../src/plan/resolve-plan.js';
-import type { PartitionRow } from '../../src/warehouse/partitions.js';
+import { type Plan, type PlanEntry, resolvePlan } from '../../src/plan/resolve-plan.js';
+import type { Span } from '../../src/plan/selection.js';
+import type { StateRow } from '../../src/warehouse/partition-states.js';
 
-const FINGERPRINT = 'v1:now';
+export const FINGERPRINT = 'v1:now';
 
 export const pipeline = (settings: Partial<Pipeline> = {}): Pipeline => ({
   kind: 'sql',
@@ -21,25 +22,21 @@ export const pipeline = (settings: Partial<Pipeline> = {}): Pipeline => ({
   allowEmpty: true,
   database: 'DATABASE_URL',
   fingerprint: FINGERPRINT,
-  query: { text: '', parameters: [] },
+  query: { text: '', parameters: [], pieces: [''], slots: [] },
   ...(settings as object),
 });
 
-const row = (key: string, outcome: 'filled' | 'failed', fingerprint: string | null): PartitionRow => ({
+export const row = (key: string, outcome: 'filled' | 'failed', fingerprint: string | null): StateRow => ({
   key,
   outcome,
   rows: fingerprint === null ? null : 1,
   fingerprint,
   filledAt: fingerprint === null ? null : new Date(0),
-  failedAt: outcome === 'failed' ? new Date(0) : null,
-  failureType: null,
-  failureMessage: null,
-  run: 'run',
-  attempt: 1,
+  sourceVersion: null,
 });
 
 /** The ledger: two filled, one outdated, one failed over older rows, one failed with none; all others are missing. */
-const ledger = [
+export const ledger = [
   row('2024-03-01', 'filled', FINGERPRINT),
   row('2024-03-02', 'filled', FINGERPRINT),
   row('2024-03-03', 'filled', 'v1:before'),
@@ -49,19 +46,38 @@ const ledger = [
 
 export const NOW = new Date('2024-03-10T12:00:00Z');
 
-export const plan = (
+/** A plan with its pages put together. */
+export interface WholePlan extends Plan {
+  readonly entries: readonly Pick<PlanEntry, 'key' | 'reason'>[];
+}
+
+export const plan = async (
   fields: Omit<BackfillInput, 'pipeline'>,
   settings: Partial<Pipeline> = {},
-  times: { now?: Date; asOf?: Date } = {},
-): Promise<Plan> =>
-  resolvePlan({ pipeline: 'sales', ...fields }, pipeline(settings), {
-    now: NOW,
-    ...times,
-    rows: (from, to) =>
-      Promise.resolve(new Map(ledger.filter(({ key }) => from <= key && key <= to).map((entry) => [entry.key, entry]))),
-  });
+  facts: { now?: Date; asOf?: Date; before?: Date; pageSize?: number; ledger?: readonly StateRow[] } = {},
+): Promise<WholePlan> => {
+  const entries: Pick<PlanEntry, 'key' | 'reason'>[] = [];
+  const found = await resolvePlan(
+    { pipeline: 'sales', ...fields },
+    pipeline(settings),
+    { now: NOW, ...facts, states: statesOf(facts.ledger ?? ledger) },
+    (page) => void entries.push(...page.map(({ key, reason }) => ({ key, reason }))),
+  );
+  return { ...found, entries };
+};
 
-export const keysOf = ({ entries }: Plan): string[] => entries.map(({ key }) => key);
+export const statesOf =
+  (rows: readonly StateRow[]) =>
+  (spans: readonly Span[]): Promise<ReadonlyMap<string, StateRow>> =>
+    Promise.resolve(
+      new Map(
+        rows
+          .filter(({ key }) => spans.some(({ from, to }) => from <= key && key <= to))
+          .map((entry) => [entry.key, entry]),
+      ),
+    );
+
+export const keysOf = ({ entries }: WholePlan): string[] => entries.map(({ key }) => key);
 
 export const refused = (planning: Promise<unknown>, message: RegExp): Promise<void> =>
   assert.rejects(planning, (error) => {

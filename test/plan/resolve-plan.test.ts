@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Plan } from '../../src/plan/resolve-plan.js';
-import { keysOf, plan, refused } from './planning.js';
+import { keysOf, plan, refused, type WholePlan } from './planning.js';
 
 describe('plan: ranges', () => {
   it('includes both ends', async () => {
@@ -57,7 +56,7 @@ describe('plan: ranges', () => {
 
   it('never calls a day complete before it is over in the zone', async () => {
     const newYork = { partition: { column: 'd', by: 'day', zone: 'America/New_York' } } as const;
-    const at = (now: string): Promise<Plan> => plan({ last: 1 }, newYork, { now: new Date(now) });
+    const at = (now: string): Promise<WholePlan> => plan({ last: 1 }, newYork, { now: new Date(now) });
     assert.deepEqual(keysOf(await at('2024-03-10T04:59:59Z')), ['2024-03-08']);
     assert.deepEqual(keysOf(await at('2024-03-10T05:00:00Z')), ['2024-03-09']);
     assert.deepEqual(keysOf(await at('2024-03-11T03:59:59Z')), ['2024-03-09']);
@@ -164,7 +163,7 @@ describe('plan: states', () => {
       { key: '2024-03-05', reason: 'failed' },
       { key: '2024-03-06', reason: 'missing' },
     ]);
-    assert.deepEqual(counts, { failed: 2, missing: 1, outdated: 1, filled: 2 });
+    assert.deepEqual(counts, { failed: 2, missing: 1, outdated: 1, changed: 0, filled: 2 });
   });
 
   it('selects by only: missing does not take in failed', async () => {
@@ -173,7 +172,7 @@ describe('plan: states', () => {
     const both = await plan({ ...range, only: ['outdated', 'missing'] });
     assert.deepEqual(keysOf(both), ['2024-03-03', '2024-03-06']);
     assert.equal(both.range, undefined);
-    assert.deepEqual(both.counts, { failed: 0, missing: 1, outdated: 1, filled: 0 });
+    assert.deepEqual(both.counts, { failed: 0, missing: 1, outdated: 1, changed: 0, filled: 0 });
   });
 
   it('is empty where only leaves nothing', async () => {

@@ -15,25 +15,26 @@ export const HANG_LIMIT_MS = 30_000;
 /** The partition that tests fill where any will do. */
 export const KEY = '2024-02-29';
 
-type Settings = Partial<Omit<SqlPipeline, 'kind' | 'query'>>;
+type Settings = Partial<Omit<SqlPipeline, 'kind' | 'query' | 'ready'>>;
 
 /** A SQL pipeline by days in UTC onto `target`, whose parameters are bound as those of a file are. */
 export function sqlPipeline(query: string, settings: Settings = {}): SqlPipeline {
   const common = commonSettings(settings, query);
-  const file = { name: common.name, path: common.file, shown: common.file };
   return {
     ...common,
     kind: 'sql',
-    query: bindParameters({ file, text: query, line: 1, tokens: sqlTokens(query) }, common.partition.by),
+    source: settings.source,
+    query: bindParameters(query, sqlTokens(query), common.partition.by),
   };
 }
 
 /** A TypeScript pipeline by days in UTC onto `target`. */
 export function typescriptPipeline(
   rows: RowSource,
-  settings: Settings & { readonly columns?: readonly string[] } = {},
+  settings: Settings & Pick<TypeScriptPipeline, 'columns' | 'stage'> = {},
 ): TypeScriptPipeline {
-  return { ...commonSettings(settings, rows.toString()), kind: 'typescript', rows, columns: settings.columns };
+  const { columns, stage } = settings;
+  return { ...commonSettings(settings, rows.toString()), kind: 'typescript', rows, columns, stage };
 }
 
 function commonSettings(settings: Settings, source: string) {
@@ -51,6 +52,13 @@ function commonSettings(settings: Settings, source: string) {
     version: settings.version,
     allowEmpty: settings.allowEmpty ?? true,
     database: settings.database ?? 'DATABASE_URL',
+    scope: settings.scope,
+    skipUnchanged: settings.skipUnchanged,
+    checksum: settings.checksum,
+    create: settings.create,
+    batch: settings.batch,
+    formerly: settings.formerly,
+    after: settings.after,
     fingerprint: settings.fingerprint ?? `v1:${createHash('sha256').update(source).digest('hex')}`,
   };
 }

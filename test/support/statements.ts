@@ -40,7 +40,7 @@ const KINDS: readonly (readonly [StatementKind, RegExp])[] = [
   ['kept', /^SELECT EXISTS \(SELECT FROM/],
   ['count', /AS inside/],
   ['delete', /^(WITH [^]*)?DELETE FROM/],
-  ['insert', /^INSERT INTO/],
+  ['insert', /^(WITH repave_inserted AS \(\s*)?INSERT INTO/],
   ['copy', /^COPY .* FROM STDIN/],
   ['commit', /^COMMIT/],
   ['rollback', /^ROLLBACK$/],
@@ -164,10 +164,10 @@ function submitted(context: Context, query: Submittable, client: pg.Client): Sub
     const stream = query as unknown as Writable;
     const final = stream._final.bind(stream);
     stream._final = (callback) => {
-      void (async () => copying(statement))().then(
-        () => final(callback),
-        (error: unknown) => callback(error as Error),
-      );
+      // The connection may be gone by then: what `final` throws is the stream's, as it is where streams call it.
+      void (async () => copying(statement))()
+        .then(() => final(callback))
+        .catch((error: unknown) => callback(error as Error));
     };
   }
   return query;

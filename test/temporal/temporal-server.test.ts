@@ -34,12 +34,13 @@ describe('the Temporal server', () => {
   }
 
   it('is on this machine where nothing names another', () => {
-    const { address, namespace } = named();
-    assert.deepEqual([address, namespace], ['localhost:7233', 'default']);
+    const { address, namespace, named: isNamed } = named();
+    assert.deepEqual([address, namespace, isNamed], ['localhost:7233', 'default', false]);
   });
 
   it('is a running `repave dev`’s where the environment names none', () => {
     assert.equal(named({}, dev).address, '127.0.0.1:7999');
+    assert.equal(named({}, dev).named, true);
     assert.equal(named({ TEMPORAL_NAMESPACE: 'other' }, dev).namespace, 'other');
   });
 
@@ -49,6 +50,7 @@ describe('the Temporal server', () => {
       dev,
     );
     assert.deepEqual([address, namespace, connectionOptions.address], ['here:1', 'n', 'here:1']);
+    assert.equal(named({ TEMPORAL_ADDRESS: 'here:1' }).named, true);
   });
 
   it('is a profile’s, with its namespace and key', () => {
@@ -58,6 +60,7 @@ describe('the Temporal server', () => {
     );
     assert.deepEqual([address, namespace], ['cloud:7233', 'prod']);
     assert.equal(connectionOptions.apiKey, 'hunter2');
+    assert.equal(named({ TEMPORAL_CONFIG_FILE: file }).named, true, 'the default profile’s');
     assert.equal(connectionOptions.tls, true);
     assert.equal(named({ TEMPORAL_CONFIG_FILE: file }).namespace, 'ops');
   });

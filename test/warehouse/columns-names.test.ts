@@ -6,24 +6,8 @@ import { grantsFor } from '../../src/warehouse/migrate.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fillRequest, fills, KEY, sqlPipeline, typescriptPipeline, withWorker } from '../support/fill.js';
+import { id, NAMES } from '../support/names.js';
 import { asSuperuser } from '../support/superuser.js';
-
-/** Each a schema, a table, a partition column and another column. */
-const NAMES: Readonly<Record<string, readonly [schema: string, table: string, column: string, other: string]>> = {
-  'mixed case': ['Raw', 'Order', 'createdAt', 'totalSum'],
-  'reserved words': ['select', 'table', 'user', 'order'],
-  quotes: ['a"b', `it's`, 'a"b', `"`],
-  'what would end a statement': [
-    `x"; DROP TABLE public.canary; --`,
-    `t'; DROP TABLE public.canary; --`,
-    `c") VALUES (1); DROP TABLE public.canary; --`,
-    `$1; DROP TABLE public.canary`,
-  ],
-  'spaces, dots, percent, backslashes and other scripts': ['my schema', 'a.b', 'Дата %s', '\\n $$ 🗓'],
-  'the longest there can be': ['s'.repeat(63), 't'.repeat(63), 'c'.repeat(63), 'd'.repeat(63)],
-};
-
-const id = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 describe('names', () => {
   let test: TestDatabase;

@@ -18,7 +18,8 @@ import { type BrokenVariant, rewriteFor } from './broken-variants.js';
 import { describeRows, ROWS, StallingSource, versionOf, WindowReader } from './freeze-rows.js';
 import { type End, type Point, SteeredFill, thawAll } from './steered-fill.js';
 
-export type PipelineKind = Pipeline['kind'];
+/** `streamed`: TypeScript with `stage: false`, whose source is read in the transaction. */
+export type PipelineKind = Pipeline['kind'] | 'streamed';
 
 /** The advisory lock at which a source row waits while its day is in `gate`. */
 const GATE = 77;
@@ -93,7 +94,10 @@ export class FreezeBench {
     await this.test.sql(`INSERT INTO target SELECT $1, 'old ' || n FROM generate_series(1, ${ROWS.old}) n`, [key]);
     await this.#offer(key, 'first');
     const source = new StallingSource(first === 'in source');
-    const pipeline = kind === 'sql' ? sqlPipeline(QUERY) : typescriptPipeline(() => source.rows(key));
+    const pipeline =
+      kind === 'sql'
+        ? sqlPipeline(QUERY)
+        : typescriptPipeline(() => source.rows(key), { stage: kind === 'typescript' });
     const rewrite = (): ReturnType<typeof rewriteFor> | undefined => variant && rewriteFor(variant);
     const seen = new WindowReader(this.reader, key);
     const watching = seen.watch();

@@ -13,6 +13,11 @@ const POINTS: Readonly<Record<PipelineKind, readonly FreezePoint[]>> = {
     'before claim, after claim, in source, before lock, after lock, after look, before delete, after delete, in copy, ' +
     'before constraints, before guard, after guard, before commit, in commit'
   ).split(', ') as FreezePoint[],
+  // What comes before the source is read is as with the spool.
+  streamed:
+    'after look, before delete, after delete, in source, in copy, before constraints, before guard, after guard, before commit, in commit'.split(
+      ', ',
+    ) as FreezePoint[],
 };
 /** How far attempt 2 comes before attempt 1 goes on. */
 const MEETINGS: readonly (Point | undefined)[] = [undefined, 'after claim', 'after look', 'after guard'];
@@ -24,7 +29,7 @@ describe('the freeze matrix', () => {
   });
   after(async () => bench.close());
 
-  for (const kind of ['sql', 'typescript'] as const) {
+  for (const kind of ['sql', 'typescript', 'streamed'] as const) {
     for (const second of MEETINGS) {
       const meeting = second ? `comes to ${second}` : 'runs to its end';
       describe(`${kind}: attempt 2 ${meeting}, then attempt 1 goes on`, () => {
@@ -41,6 +46,7 @@ describe('the freeze matrix', () => {
     const caught: readonly (readonly [BrokenVariant, FreezeCase])[] = [
       ['no guard', { kind: 'sql', first: 'before guard', second: 'after claim' }],
       ['no guard', { kind: 'typescript', first: 'before guard', second: 'after claim' }],
+      ['no guard', { kind: 'streamed', first: 'in source', second: 'after claim' }],
       ['no claim guard', { kind: 'sql', first: 'before claim', second: 'after claim' }],
       ['no claim guard', { kind: 'sql', first: 'before claim', second: 'after look' }],
       ['no claim guard', { kind: 'typescript', first: 'before claim', second: 'after claim' }],

@@ -1,12 +1,23 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { beginBackfill, endBackfill, readBackfills, runKeys, storeRunKeys } from '../../src/warehouse/backfills.js';
+import { backfillProgress } from '../../src/warehouse/backfill-progress.js';
+import {
+  beginBackfill,
+  endBackfill,
+  failedKeys,
+  noteBackfill,
+  readBackfills,
+  runKeys,
+  storeRunKeys,
+} from '../../src/warehouse/backfills.js';
 import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { describePipeline } from '../../src/warehouse/describe.js';
 import { endFill } from '../../src/warehouse/end-fill.js';
 import { fill } from '../../src/warehouse/fill.js';
+import { ledgerSizes } from '../../src/warehouse/ledger-size.js';
 import { ledgerId, registeredPipelines, registerPipeline } from '../../src/warehouse/ledger.js';
 import { grantsFor } from '../../src/warehouse/migrate.js';
+import { recordTold, toldOf } from '../../src/warehouse/notices.js';
 import { partitionHistory, partitionRows, pipelineCounts } from '../../src/warehouse/partitions.js';
 import { recordFailure } from '../../src/warehouse/record-failure.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
@@ -30,6 +41,9 @@ async function live(database: Database): Promise<void> {
   await ledgerId(database);
   await registerPipeline(database, query);
   await registerPipeline(database, query);
+  // Renamed, and named back.
+  await registerPipeline(database, { ...query, name: 'sold', formerly: 'sales' });
+  await registerPipeline(database, { ...query, formerly: 'sold' });
   await registeredPipelines(database);
   assert.deepEqual((await describePipeline(database, query)).problems, []);
 
@@ -44,7 +58,8 @@ async function live(database: Database): Promise<void> {
   await failsAs(fill(database, lost), 'SchemaMismatch');
   const work = { pipeline: 'sales', key: KEY, run: lost.owner.run };
   assert.equal(await endFill(database, work), undefined);
-  await recordFailure(database, { ...work, attempt: 1, type: 'SchemaMismatch', message: 'not there' });
+  const failure = { attempt: 1, type: 'SchemaMismatch', message: 'not there' } as const;
+  await recordFailure(database, { ...work, ...failure, backfill: run, startedBy: 'ana@laptop' });
   assert.equal((await partitionRows(database, 'sales')).get(KEY)?.outcome, 'failed');
 
   // What the pipeline does wrong is counted on the claim.
@@ -62,6 +77,15 @@ async function live(database: Database): Promise<void> {
   );
   assert.equal((await partitionHistory(database, 'sales', KEY)).length > 3, true);
   await pipelineCounts(database, 'sales', query.fingerprint);
+  // What steers a backfill, and what those see who look at it.
+  const paused = { by: 'lever', since: new Date().toISOString() } as const;
+  await noteBackfill(database, { run, concurrency: 2, paused, stopping: false });
+  assert.deepEqual(await failedKeys(database, run, undefined, 10), [KEY]);
+  const progress = await backfillProgress(database, run);
+  assert.deepEqual([progress?.failed, progress?.concurrency, progress?.paused], [1, 2, paused]);
+  assert.equal((await ledgerSizes(database, 86_400_000)).length, 7);
+  await recordTold(database, `${run}/backfill-ended url`);
+  assert.deepEqual(await toldOf(database, ['another']), new Set());
   await endBackfill(database, { run, outcome: 'incomplete', filled: 1, failed: 1, skipped: 0, rows: 3 });
   assert.equal((await readBackfills(database, { pipeline: 'sales', limit: 1 }))[0]?.outcome, 'incomplete');
 }
@@ -75,11 +99,14 @@ interface Atom {
 /** A GRANT statement taken apart into the least that could be granted. */
 function atoms(grant: string): Atom[] {
   const [, privileges = '', kind = '', objects = ''] =
-    /^GRANT ([A-Z, ]+) ON (DATABASE |SCHEMA )?(.+) TO /.exec(grant) ?? [];
+    /^GRANT ([A-Z, ]+) ON (DATABASE |SCHEMA |FUNCTION )?(.+) TO /.exec(grant) ?? [];
   assert.ok(objects, grant);
+  // A function's arguments are a list of their own.
   return privileges
     .split(', ')
-    .flatMap((privilege) => objects.split(', ').map((object) => ({ privilege, object: `${kind}${object}` })));
+    .flatMap((privilege) =>
+      objects.split(/, (?![^(]*\))/).map((object) => ({ privilege, object: `${kind}${object}` })),
+    );
 }
 
 describe('the grants of a worker’s role', () => {
@@ -145,6 +172,25 @@ describe('the grants of a worker’s role', () => {
     assert.deepEqual(needless, []);
   }).timeout(120_000);
 
+  it('hold TEMP where a pipeline has skipUnchanged, which needs it, and only there', async () => {
+    const skipping = { ...query, skipUnchanged: true };
+    const more = grantsFor(role, test.name, [query, skipping]).filter((grant) => !grants.includes(grant));
+    assert.deepEqual(more, [`GRANT TEMP ON DATABASE "${test.name}" TO "${role}";`]);
+    const filled = (): Promise<void> =>
+      asRole(async (database) => {
+        const request = () => fillRequest(skipping, { run: randomUUID() });
+        await fill(database, request());
+        assert.equal((await fill(database, request())).unchanged, true);
+      });
+    await assert.rejects(filled(), /GRANT TEMPORARY ON DATABASE/);
+    for (const grant of more) await asSuperuser(test, grant);
+    try {
+      await filled();
+    } finally {
+      await asSuperuser(test, `REVOKE TEMP ON DATABASE ${test.name} FROM ${role}`);
+    }
+  });
+
   it('name the role and the objects whatever their names', () => {
     const hostile = grantsFor('a"b', 'c"d', [query]);
     assert.ok(hostile.every((grant) => grant.endsWith(' TO "a""b";')));
@@ -161,8 +207,11 @@ describe('the grants of a worker’s role', () => {
     'TRUNCATE repave.fill',
     'DELETE FROM repave.failure',
     'UPDATE repave.failure SET message = $$$$',
+    'DELETE FROM repave.notice',
     'DELETE FROM repave.partition',
     'DELETE FROM repave.pipeline',
+    'DELETE FROM repave.backfill',
+    'DELETE FROM repave.run_key',
     'UPDATE repave.ledger SET id = gen_random_uuid()',
     'INSERT INTO repave.migration VALUES (999, $$x$$)',
     'DROP TABLE repave.fill',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { keysBetween } from '../../src/calendar/range.js';
-import type { Pipeline } from '../../src/pipeline/pipeline.js';
+import type { Pipeline, RowSource } from '../../src/pipeline/pipeline.js';
 import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { atWork, superuserPool } from '../support/at-work.js';
@@ -16,11 +16,13 @@ const WATCH_EVERY_MS = 250;
 /** So seldom that nothing but the cancel can end what stands still. */
 const NEVER_MS = 3_600_000;
 
-const PIPELINES: readonly Pipeline[] = [
-  sqlPipeline('SELECT :date AS day, g::text AS n FROM generate_series(1, 3) g'),
-  typescriptPipeline(function* ({ key }) {
-    for (const n of ['1', '2', '3']) yield { day: key, n };
-  }),
+const ROWS: RowSource = function* ({ key }) {
+  for (const n of ['1', '2', '3']) yield { day: key, n };
+};
+const PIPELINES: readonly (readonly [kind: string, pipeline: Pipeline])[] = [
+  ['sql', sqlPipeline('SELECT :date AS day, g::text AS n FROM generate_series(1, 3) g')],
+  ['typescript', typescriptPipeline(ROWS)],
+  ['typescript, straight', typescriptPipeline(ROWS, { stage: false })],
 ];
 
 /** A fill's connection that stands still at one of its requests: the server does not get it, or its answer is lost. */
@@ -49,9 +51,9 @@ describe('a fill whose connection stands still, and is not closed', () => {
 
   beforeEach(() => test.sql('TRUNCATE target, repave.fill, repave.partition, repave.claim'));
 
-  for (const pipeline of PIPELINES) {
+  for (const [kind, pipeline] of PIPELINES) {
     for (const lost of ['request', 'answer'] as const) {
-      describe(`(${pipeline.kind}; at each of its requests the ${lost} is lost)`, () => {
+      describe(`(${kind}; at each of its requests the ${lost} is lost)`, () => {
         it('ends as DatabaseUnavailable, and the next attempt fills', () =>
           atEachRequest(pipeline, lost, WATCH_EVERY_MS, async ({ database, key, where }) => {
             const run = randomUUID();

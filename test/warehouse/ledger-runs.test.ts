@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { beginBackfill, endBackfill, readBackfills, runKeys, storeRunKeys } from '../../src/warehouse/backfills.js';
+import {
+  beginBackfill,
+  endBackfill,
+  noteBackfill,
+  readBackfills,
+  runKeys,
+  storeRunKeys,
+} from '../../src/warehouse/backfills.js';
 import type { Database } from '../../src/warehouse/database.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { partitionRows } from '../../src/warehouse/partitions.js';
@@ -128,6 +135,7 @@ describe('the ledger of runs', () => {
       pipeline: 'target',
       input: { pipeline: 'target', from: 'a' },
       total: 3,
+      startedBy: 'ana@laptop',
     };
     const ended = { filled: 2, failed: 1, skipped: 0, rows: 10 };
 
@@ -169,6 +177,34 @@ describe('the ledger of runs', () => {
       );
     });
 
+    it('takes an end back where the backfill has gone on after just that one', async () => {
+      const run = randomUUID();
+      const set = { run, concurrency: 4, stopping: false };
+      const state = async () => (await readBackfills(database, { limit: 1 }))[0];
+      await beginBackfill(database, { run, ...begun });
+      const first = await endBackfill(database, { run, outcome: 'incomplete', ...ended });
+      assert.deepEqual((await state())?.endedAt, first);
+      await noteBackfill(database, set);
+      assert.equal((await state())?.outcome, 'incomplete', 'a word on how it is set says nothing of its end');
+      const note = { ...set, wentOnAfter: first?.toISOString() };
+      await noteBackfill(database, note);
+      await noteBackfill(database, note);
+      assert.deepEqual([(await state())?.outcome, (await state())?.endedAt], [null, null]);
+      assert.equal((await readBackfills(database, { open: true, limit: 9 })).length, 1);
+
+      // A clock that stands still would make one end of two.
+      let second = first;
+      while (second?.getTime() === first?.getTime()) {
+        second = await endBackfill(database, { run, outcome: 'done', ...ended });
+      }
+      await noteBackfill(database, note);
+      assert.deepEqual([(await state())?.outcome, (await state())?.endedAt], ['done', second], 'told late');
+    });
+
+    it('knows no end of a backfill that it does not know', async () => {
+      assert.equal(await endBackfill(database, { run: randomUUID(), outcome: 'done', ...ended }), undefined);
+    });
+
     it('keeps the list of a run in its order, page by page', async () => {
       const run = randomUUID();
       const keys = Array.from({ length: 2_500 }, (_, i) => `key-${(i * 7_919) % 2_500}`);
@@ -181,7 +217,35 @@ describe('the ledger of runs', () => {
         read.push(...page);
       }
       assert.deepEqual(read, keys);
-      assert.deepEqual(await runKeys(database, randomUUID(), 0, 10), []);
+    });
+
+    it('says of a list that was pruned, or half of it, that it is there no more: never that it is through', async () => {
+      const run = randomUUID();
+      await storeRunKeys(database, run, ['a', 'b', 'c', 'd']);
+      await test.sql('DELETE FROM repave.run_key WHERE seq <= 2');
+      assert.match((await failsAs(runKeys(database, run, 0, 10), 'InvalidInput')).message, /anew/);
+      await failsAs(runKeys(database, run, 1, 10), 'InvalidInput');
+      assert.deepEqual(await runKeys(database, run, 2, 10), ['c', 'd']);
+      assert.deepEqual(await runKeys(database, run, 4, 10), []);
+      await test.sql('DELETE FROM repave.run_key');
+      await failsAs(runKeys(database, run, 4, 10), 'InvalidInput');
+    });
+
+    it('takes an earlier run of an id that never said how it ended for terminated, once the id runs again', async () => {
+      const [lost, other, done, again] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+      await beginBackfill(database, { run: done, ...begun });
+      await endBackfill(database, { run: done, outcome: 'done', ...ended });
+      await beginBackfill(database, { run: lost, ...begun });
+      await beginBackfill(database, { run: other, ...begun, id: 'backfill/target/c..d' });
+      await beginBackfill(database, { run: again, ...begun });
+      await beginBackfill(database, { run: again, ...begun });
+      const outcomes = new Map(
+        (await readBackfills(database, { limit: 10 })).map(({ run, outcome }) => [run, outcome]),
+      );
+      assert.deepEqual(
+        [lost, other, done, again].map((run) => outcomes.get(run)),
+        ['terminated', null, 'done', null],
+      );
     });
   });
 

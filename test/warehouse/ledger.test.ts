@@ -52,8 +52,10 @@ describe('the ledger', () => {
         column: 'day',
         by: 'day',
         zone: 'UTC',
+        scope: {},
         fingerprint: 'v1:first',
         start: '2024-01-01',
+        after: [],
       });
       assert.deepEqual(since, registeredAt);
 
@@ -120,7 +122,10 @@ describe('the ledger', () => {
       await within('the registration', registering ?? Promise.reject(new Error('it was not begun')));
       assert.equal((await registeredPipelines(database))[0]?.by, 'month');
       const failure = await failsAs(fill(database, fillRequest(pipeline)), 'InvalidPipeline');
-      assert.match(failure.message, /target \(by month, UTC, column day\)/);
+      assert.match(
+        failure.message,
+        /target \(by month, UTC, column day\), as another worker has registered it since, .* by day, UTC, column day/,
+      );
       assert.equal((await fill(database, fillRequest(monthly, { key: '2024-02' }))).deleted, 1);
     });
 

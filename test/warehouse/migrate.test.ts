@@ -1,14 +1,34 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { fill } from '../../src/warehouse/fill.js';
-import { ledgerId } from '../../src/warehouse/ledger.js';
-import { ledgerState, mayMigrate, migrate, pendingMigrations, REGISTRY_LOCK } from '../../src/warehouse/migrate.js';
+import { ledgerId, registerPipeline } from '../../src/warehouse/ledger.js';
+import {
+  grantsFor,
+  ledgerState,
+  mayMigrate,
+  migrate,
+  pendingMigrations,
+  REGISTRY_LOCK,
+} from '../../src/warehouse/migrate.js';
+import { partitionHistory, partitionRows } from '../../src/warehouse/partitions.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { failsAs, fillRequest, sqlPipeline, until, withWorker } from '../support/fill.js';
 import { asSuperuser } from '../support/superuser.js';
 import { withClient } from '../support/template.js';
 
-const LEDGER = ['backfill', 'claim', 'failure', 'fill', 'ledger', 'migration', 'partition', 'pipeline', 'run_key'];
+const LEDGER = [
+  'backfill',
+  'claim',
+  'failure',
+  'fill',
+  'ledger',
+  'migration',
+  'notice',
+  'partition',
+  'pipeline',
+  'run_key',
+];
 
 describe('migrating the ledger', () => {
   let test: TestDatabase;
@@ -131,6 +151,64 @@ describe('migrating the ledger', () => {
       );
       assert.equal(await ledgerState(database), 'older');
       assert.match((await failsAs(ledgerId(database), 'InvalidInput')).message, /older.*repave migrate/);
+    });
+  });
+
+  it('takes a ledger of version 0.1.0 on with all that it holds', async () => {
+    const first = readFileSync(new URL('../../src/warehouse/migrations/000001_ledger.sql', import.meta.url), 'utf8');
+    const { workerRole: worker } = test;
+    // As that version left it: its own migration and grants, a pipeline, a fill, a failure, a claim that runs, a backfill.
+    await test.sql(`${first};
+      CREATE TABLE repave.migration (number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now());
+      INSERT INTO repave.migration (number, name) VALUES (1, '000001_ledger');
+      GRANT USAGE ON SCHEMA repave TO ${worker};
+      GRANT SELECT ON repave.ledger, repave.migration TO ${worker};
+      GRANT SELECT, INSERT, UPDATE ON repave.pipeline, repave.partition, repave.backfill TO ${worker};
+      GRANT SELECT, INSERT, UPDATE, DELETE ON repave.claim TO ${worker};
+      GRANT SELECT, INSERT ON repave.fill, repave.failure, repave.run_key TO ${worker};
+      CREATE TABLE target (day date NOT NULL, n int)`);
+    const pipeline = sqlPipeline('SELECT :date::date AS day, 1 AS n', { name: 'sales' });
+    const fillAsBefore = (key: string, fence: number) => `
+      INSERT INTO repave.fill (pipeline, key, window_start, window_end, run, activity, attempt, fence, fingerprint, rows_deleted, rows_inserted, seconds, checks, warnings)
+      VALUES ('sales', '${key}', '${key}', '${key}', 'r', '1', 1, ${fence}, '${pipeline.fingerprint}', 0, 7, 0.5, '[]', '{}');
+      INSERT INTO repave.partition (pipeline, key, outcome, rows, fingerprint, filled_at, run, attempt, fence)
+      VALUES ('sales', '${key}', 'filled', 7, '${pipeline.fingerprint}', now(), 'r', 1, ${fence})`;
+    await test.sql(`${fillAsBefore('2024-02-28', 1)};
+      INSERT INTO repave.pipeline (name, target, partition_column, by, zone, fingerprint)
+      VALUES ('sales', 'public.target', 'day', 'day', 'UTC', '${pipeline.fingerprint}');
+      INSERT INTO repave.failure (pipeline, key, run, attempt, fence, type, message) VALUES ('sales', '2024-02-27', 'r', 1, 2, 'CheckFailed', 'no');
+      INSERT INTO repave.claim (pipeline, key, run, scheduled_at, attempt, deadline) VALUES ('sales', '2024-02-29', 'r', 0, 1, now());
+      INSERT INTO repave.backfill (run, id, pipeline, input, total) VALUES ('r', 'backfill/sales/x', 'sales', '{}', 3)`);
+    const id = await test.sql('SELECT id FROM repave.ledger');
+
+    await withWorker(test, async (database) => {
+      assert.equal(await ledgerState(database), 'older');
+      assert.match((await failsAs(ledgerId(database), 'InvalidInput')).message, /older.*repave migrate/);
+    });
+    await asOwner(async (database) => {
+      const later = (await migrate(database))[0];
+      assert.equal(later, '000002_kinds');
+      for (const grant of grantsFor(worker, test.name, [])) {
+        if (grant.includes('FUNCTION')) await database.query(grant);
+      }
+    });
+    assert.deepEqual(await test.sql('SELECT id FROM repave.ledger'), id);
+    // A worker of that version that still runs writes as it did.
+    await test.sql(fillAsBefore('2024-02-26', 3));
+    await withWorker(test, async (database) => {
+      await registerPipeline(database, pipeline);
+      const outcome = await fill(database, fillRequest(pipeline));
+      assert.equal(outcome.rows, 1);
+      assert.deepEqual(
+        (await partitionHistory(database, 'sales', '2024-02-28')).map((entry) =>
+          entry.kind === 'fill' ? [entry.rows, entry.unchanged, entry.adopted] : entry,
+        ),
+        [[7, false, false]],
+      );
+      const renamed = { ...pipeline, name: 'sold', formerly: 'sales' };
+      assert.equal((await registerPipeline(database, renamed))?.partitions, 3);
+      assert.equal((await partitionRows(database, 'sold')).get('2024-02-28')?.rows, 7);
+      assert.equal((await partitionHistory(database, 'sold', '2024-02-27')).length, 1);
     });
   });
 

@@ -38,6 +38,20 @@ const PIPELINES: readonly Pipeline[] = [
   ),
 ];
 
+/** With more statements in its transaction: rows that wait to be compared, and checks of their own. */
+const COMPARED: Pipeline = sqlPipeline('SELECT :date AS day, g::text AS n FROM generate_series(1, 3) g', {
+  name: 'compared',
+  skipUnchanged: true,
+  checks: [
+    { kind: 'accepted', column: 'n', values: ['1', '2', '3'] },
+    { kind: 'unique', columns: ['n'] },
+    {
+      kind: 'sql',
+      query: { text: 'SELECT WHERE false', parameters: [], pieces: ['SELECT WHERE false'], slots: [] },
+    },
+  ],
+});
+
 describe('the n-th fault, n = 1, 2, 3, … until a fill passes untouched', () => {
   let test: TestDatabase;
   let superuser: pg.Client;
@@ -77,6 +91,9 @@ describe('the n-th fault, n = 1, 2, 3, … until a fill passes untouched', () =>
       it('the backend ended after answer n, between two statements', () => untilUntouched(pipeline, endedAfterAnswer));
     });
   }
+
+  it('the connection cut in place of answer n, of a fill that compares and checks', () =>
+    untilUntouched(COMPARED, atMessage(asksForAnswer, 'lose the answer')));
 
   it('shows an emptied window where each statement of the fill commits by itself', async () => {
     const [pipeline] = PIPELINES as [Pipeline];

@@ -71,7 +71,7 @@ describe('a window held by a frozen attempt of a run that has ended', () => {
       'the one that waits',
       failsAs(fill(healthy, fillRequest(writes('other'))), 'Conflict'),
     );
-    assert.match(conflict.message, /held by pid \d+, role test_worker, application "repave /);
+    assert.match(conflict.message, /held by run \S+ of target 2024-02-29 \(pid \d+, since \S+Z\)/);
     assert.ok(!conflict.final);
     live.release();
     assert.equal((await live.end()).value?.rows, 1);

@@ -92,9 +92,30 @@ const EXACT: readonly (readonly [type: string, value: unknown, sql: string | nul
   ['bytea[]', [Buffer.from([0xde, 0xad])], String.raw`ARRAY['\xdead'::bytea]`],
   ['timestamptz[]', [new Date(0)], `ARRAY['epoch'::timestamptz]`],
   ['jsonb[]', [{ a: 'x"y' }, [1]], String.raw`ARRAY['{"a":"x\"y"}'::jsonb, '[1]'::jsonb]`],
+  ['jsonb', { a: undefined, b: [undefined, null] }, `'{"b":[null,null]}'`],
+  ['jsonb', { at: new Date(0), own: { toJSON: () => 'said' } }, `'{"at":"1970-01-01T00:00:00.000Z","own":"said"}'`],
+  ['jsonb', { deep: [[{ n: 9007199254740991 }]] }, `'{"deep":[[{"n":9007199254740991}]]}'`],
+  ['jsonb', { text: 'no escape: \\\\u0000 and 😀' }, String.raw`'{"text":"no escape: \\\\u0000 and 😀"}'`],
   ['mood', 'open', `'open'`],
+  ['mood[]', ['open', null, 'closed'], `'{open,NULL,closed}'`],
+  ['odd_mood[]', ['open'], `'{open}'`],
+  ['money_amount[]', [1, '2.50'], `'{1,2.50}'`],
+  ['ratio[]', [0.1, NaN], `'{0.1,NaN}'`],
+  ['document[]', [{ a: 1 }, [2]], String.raw`ARRAY['{"a":1}'::jsonb, '[2]'::jsonb]`],
+  ['ints', [1, 2], `'{1,2}'`],
+  ['bytea[]', [[Buffer.from([1])], [Buffer.from([2])]], String.raw`ARRAY[['\x01'::bytea], ['\x02'::bytea]]`],
+  ['int[]', [[], []], `'{}'`],
+  // eslint-disable-next-line no-sparse-arrays
+  ['int[]', [1, , 3], `'{1,NULL,3}'`],
+  ['int[]', '{4,5}', `'{4,5}'`],
+  ['daterange', '[2024-02-01,2024-03-01)', `'[2024-02-01,2024-03-01)'`],
+  ['int4range[]', ['[1,2)', 'empty'], `ARRAY['[1,2)'::int4range, 'empty'::int4range]`],
+  ['text', 'ä'.repeat(40) + '\\' + '€'.repeat(40), String.raw`repeat('ä', 40) || '\' || repeat('€', 40)`],
   ['money_amount', '12.50', '12.50'],
 ];
+
+const SELF: Record<string, unknown> = {};
+SELF.self = SELF;
 
 const REFUSED: readonly (readonly [type: string, value: unknown, problem: RegExp])[] = [
   ['text', 'nul \0 inside', /U\+0000/],
@@ -118,6 +139,23 @@ const REFUSED: readonly (readonly [type: string, value: unknown, problem: RegExp
   ['int[]', [{}], /object/],
   ['jsonb', () => 1, /no JSON form/],
   ['jsonb', 1n, /no JSON form/],
+  ['jsonb', { deep: [{ n: 1n }] }, /bigint has no JSON form/],
+  ['jsonb', { deep: [NaN] }, /NaN/],
+  ['json', Infinity, /Infinity/],
+  ['jsonb', { at: new Date(NaN) }, /Date is invalid/],
+  ['jsonb', [Symbol('x')], /symbol/],
+  ['jsonb', { f: () => 1 }, /function/],
+  ['jsonb', { m: new Map([['a', 1]]) }, /Map/],
+  ['jsonb', Buffer.from('x'), /bytes/],
+  ['jsonb', { b: new Uint8Array(1) }, /bytes/],
+  ['jsonb', SELF, /refers to itself/],
+  ['json', { a: 'nul \0 inside' }, /U\+0000/],
+  ['jsonb', { 'nul \0': 1 }, /U\+0000/],
+  ['jsonb[]', [{ a: ['\0'] }], /U\+0000/],
+  ['jsonb', ['\ud83d'], /surrogate/],
+  ['ratio[]', [{}], /object/],
+  ['int[]', [[1.5]], /whole number/],
+  ['odd_mood', ['open'], /array/],
 ];
 
 describe('the values of a TypeScript source', () => {
@@ -125,7 +163,10 @@ describe('the values of a TypeScript source', () => {
 
   before(async () => {
     test = await createTestDatabase();
-    await test.sql(`CREATE TYPE mood AS ENUM ('open', 'closed'); CREATE DOMAIN money_amount AS numeric(12, 2)`);
+    await test.sql(`CREATE TYPE mood AS ENUM ('open', 'closed'); CREATE DOMAIN money_amount AS numeric(12, 2);
+      CREATE DOMAIN ratio AS float8; CREATE DOMAIN document AS jsonb; CREATE DOMAIN ints AS int[];
+      -- Its arrays have a name with one more _.
+      CREATE TYPE _odd_mood AS ENUM ('shut'); CREATE TYPE odd_mood AS ENUM ('open')`);
   });
   after(async () => {
     await test.drop();

@@ -1,25 +1,21 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import type { Row } from '../../src/pipeline/pipeline.js';
 import { fill } from '../../src/warehouse/fill.js';
 import type { FillStep } from '../../src/warehouse/fill-request.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fillRequest, fills, KEY, openFills, typescriptPipeline, until, withWorker } from '../support/fill.js';
-import { asSuperuser, countStatements } from '../support/superuser.js';
-
-const PROCESS = fileURLToPath(new URL('../support/spooling-process.ts', import.meta.url));
+import { type FillingProcess, startFilling } from '../support/filling.js';
+import { asSuperuser } from '../support/superuser.js';
 
 describe('the rows of a TypeScript source', () => {
   let test: TestDatabase;
   let spoolDir: string;
-  const children: ChildProcess[] = [];
+  const children: FillingProcess[] = [];
 
   before(async () => {
     test = await createTestDatabase();
@@ -35,7 +31,7 @@ describe('the rows of a TypeScript source', () => {
     );
   });
   afterEach(async () => {
-    for (const child of children.splice(0)) child.kill('SIGKILL');
+    for (const { process: child } of children.splice(0)) child.kill('SIGKILL');
     rmSync(spoolDir, { recursive: true });
   });
 
@@ -135,13 +131,12 @@ describe('the rows of a TypeScript source', () => {
   });
 
   it('leave no file where the process is killed', async () => {
-    const child = spool('5000', { SPOOL_TEST_STALLS: 'yes' });
-    await line(child, /^spooled 5000$/);
-    assert.ok(child.pid);
+    const child = stallingFill();
+    await child.line(/^given 5000$/);
     assert.notEqual(nameless(child.pid), 0, 'there is a spool');
     assert.deepEqual(files(), []);
-    child.kill('SIGKILL');
-    await once(child, 'exit');
+    child.process.kill('SIGKILL');
+    await once(child.process, 'exit');
     assert.deepEqual(files(), []);
     await until('the killed process has no session', async () => (await sessions()) === 0);
     assert.deepEqual(await test.sql('SELECT n FROM target'), [{ n: -1 }]);
@@ -150,8 +145,8 @@ describe('the rows of a TypeScript source', () => {
   it('are written to a file that no one else may read', async () => {
     if (process.platform !== 'linux') return;
     const { statSync } = await import('node:fs');
-    const child = spool('5000', { SPOOL_TEST_STALLS: 'yes' });
-    await line(child, /^spooled/);
+    const child = stallingFill();
+    await child.line(/^given/);
     const fds = readdirSync(`/proc/${child.pid}/fd`).map((fd) => `/proc/${child.pid}/fd/${fd}`);
     const [file] = fds.filter((fd) => linkOf(fd).startsWith(`${spoolDir}/`));
     assert.ok(file);
@@ -170,38 +165,8 @@ describe('the rows of a TypeScript source', () => {
     );
   });
 
-  it('of 200,000 rows take no more memory than those of 5,000, and go by COPY', async () => {
-    await countStatements(test);
-    // 100 MB of rows: they would not fit into this heap.
-    const child = spool('5000,200000', {}, ['--max-old-space-size=64']);
-    const [, few = ''] = await line(child, /^filled 5000 (\d+)$/);
-    const [, all = ''] = await line(child, /^filled 200000 (\d+)$/);
-    const grown = (Number(all) - Number(few)) / 2 ** 20;
-    assert.ok(grown < 60, `memory grew by ${Math.round(grown)} MB`);
-    const [row] = await test.sql(
-      'SELECT count(*)::int AS rows, count(DISTINCT n)::int AS different, sum(length(note)) AS length FROM target',
-    );
-    assert.deepEqual({ ...row, length: undefined }, { rows: 200_000, different: 200_000, length: undefined });
-    const sent = await asSuperuser<{ query: string; calls: number; rows: number }>(
-      test,
-      `SELECT query, calls::int, rows::int FROM statements.pg_stat_statements
-        WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND userid = $1::regrole AND query ~ '^(COPY|INSERT INTO) "?target'`,
-      [test.workerRole],
-    );
-    assert.deepEqual(sent, [{ query: 'COPY "target" ("day", "n", "note") FROM STDIN', calls: 2, rows: 205_000 }]);
-  }).timeout(120_000);
-
-  function spool(rows: string, env: NodeJS.ProcessEnv, flags: readonly string[] = []): ChildProcess {
-    const child = spawn(process.execPath, [...flags, '--import', 'tsx', PROCESS], {
-      env: {
-        PATH: process.env.PATH,
-        SPOOL_TEST_URL: test.url,
-        SPOOL_TEST_DIR: spoolDir,
-        SPOOL_TEST_ROWS: rows,
-        ...env,
-      },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+  function stallingFill(): FillingProcess {
+    const child = startFilling({ url: test.url, rows: [5_000], spoolDir, stalls: true });
     children.push(child);
     return child;
   }
@@ -221,17 +186,4 @@ function linkOf(path: string): string {
   } catch {
     return '';
   }
-}
-
-const readers = new WeakMap<ChildProcess, AsyncIterator<string>>();
-
-/** The next line that a process says; fails where it says another, or ends. */
-async function line(child: ChildProcess, expected: RegExp): Promise<RegExpExecArray> {
-  assert.ok(child.stdout);
-  const reader = readers.get(child) ?? createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  readers.set(child, reader);
-  const next = await reader.next();
-  const match = expected.exec(next.done ? '(the process has ended)' : next.value);
-  assert.ok(match, `expected ${String(expected)}, and the process said: ${String(next.value)}`);
-  return match;
 }

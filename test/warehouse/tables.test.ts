@@ -55,7 +55,7 @@ describe('tables that are not plain', () => {
         assert.match(failure.message, message);
         await failsAs(registerPipeline(database, query), 'InvalidPipeline');
         const described = await describePipeline(database, query);
-        assert.match(described.problems.join(), message);
+        assert.match(described.problems.map((problem) => problem.message).join(), message);
       });
       assert.deepEqual(await fills(test), []);
     });
@@ -186,7 +186,7 @@ describe('tables that are not plain', () => {
                 unhooked(() => fill(database, fillRequest(other))),
                 'Conflict',
               );
-              assert.match(busy.message, /held by pid \d+, role \S+, application "repave /);
+              assert.match(busy.message, /held by run \S+ of \S+ \S+ \(pid \d+, since \S+Z\)/);
             },
           },
           () => fill(database, fillRequest({ ...query, target: { table: 'parent' } })),

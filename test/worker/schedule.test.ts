@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { scheduleId } from '../../src/contract.js';
 import { type Bed, makeBed } from '../support/bed.js';
 import { until } from '../workflows/scripted.js';
 
@@ -10,6 +11,28 @@ describe('a backfill that a schedule starts late', () => {
     await bed.worker();
   });
   after(() => bed.close());
+
+  it('says in the list why its last run failed, where no worker has such a pipeline', async () => {
+    const pipeline = `${bed.pipeline}_gone`;
+    await bed.client.schedules.add({
+      pipeline,
+      cron: '0 0 1 1 *',
+      zone: 'UTC',
+      last: 1,
+      healsChanged: false,
+      keeper: 'schedule add',
+    });
+    try {
+      await bed.client.temporal.schedule.getHandle(scheduleId(pipeline)).trigger();
+      await until(async () => {
+        const { lastRun } = (await bed.client.schedules.list()).find((one) => one.pipeline === pipeline) ?? {};
+        const { ended, reason = '' } = lastRun ?? {};
+        return ended === 'failed' && reason.startsWith(`UnknownPipeline: No pipeline "${pipeline}"`);
+      });
+    } finally {
+      await bed.client.schedules.remove(pipeline);
+    }
+  });
 
   it('counts `last` back from the time it was scheduled for', async () => {
     const schedule = await bed.client.temporal.schedule.create({

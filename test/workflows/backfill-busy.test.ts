@@ -60,10 +60,10 @@ describe('a partition that another run fills', () => {
     const waited = gate();
     const { handle, calls, release, other } = await startBusy({
       control: {
-        awaitPartition: async () => {
+        awaitPartitions: async ({ runs }) => {
           waited.open();
           await other;
-          return { wanted: true };
+          return { ended: runs.map(({ id, keys }) => ({ id, wantedKeys: keys })) };
         },
       },
     });
@@ -71,21 +71,21 @@ describe('a partition that another run fills', () => {
     release();
     const result = (await handle.result()) as BackfillResult;
     assert.deepEqual([result.filled, result.rows], [2, 10]);
-    assert.deepEqual(calls.requests('awaitPartition'), [
+    assert.deepEqual(calls.requests('awaitPartitions'), [
       {
         pipeline: calls.pipeline,
         ledger: 'l',
-        key: busy,
-        id: partitionWorkflowId(calls.pipeline, busy),
+        runs: [{ id: partitionWorkflowId(calls.pipeline, busy), keys: [busy] }],
         fingerprint: 'f',
       },
     ]);
+    assert.deepEqual(calls.requests('awaitPartition'), []);
     assert.deepEqual(failedTasks(await eventsOf(handle)), []);
   });
 
   it('is skipped after the wait where nothing is left to do', async () => {
     const { handle, release, other } = await startBusy({
-      control: { awaitPartition: async () => ({ wanted: false }) },
+      control: { awaitPartitions: async ({ runs }) => ({ ended: runs.map(({ id }) => ({ id, wantedKeys: [] })) }) },
     });
     const result = (await handle.result()) as BackfillResult;
     assert.deepEqual([result.filled, result.skipped], [1, 1]);
@@ -97,13 +97,13 @@ describe('a partition that another run fills', () => {
     let waits = 0;
     const { handle, release, other } = await startBusy({
       control: {
-        awaitPartition: async () => {
+        awaitPartitions: async ({ runs }) => {
           waits += 1;
           if (waits === 3) {
             release();
             await other;
           }
-          return { wanted: true };
+          return { ended: runs.map(({ id, keys }) => ({ id, wantedKeys: keys })) };
         },
       },
     });
@@ -130,8 +130,8 @@ describe('a partition that another run fills', () => {
   });
 
   it('holds up no cancel', async () => {
-    const { handle, calls, release, other } = await startBusy({ control: { awaitPartition: untilCancelled } });
-    await until(() => calls.calls.includes(`awaitPartition ${busy}`));
+    const { handle, calls, release, other } = await startBusy({ control: { awaitPartitions: untilCancelled } });
+    await until(() => calls.calls.includes('awaitPartitions'));
     await handle.cancel();
     await assert.rejects(handle.result(), cancelled);
     assert.equal(await harness.childStatus(calls, busy), 'RUNNING');

@@ -20,9 +20,9 @@ export class Harness {
     after(() => this.client.connection.close());
   }
 
-  /** Starts workers that do what the script says. */
-  async workers(script: Scripted): Promise<string> {
-    const running = await startWorkers(script);
+  /** Starts workers that do what the script says, on a queue of their own unless one is named. */
+  async workers(script: Scripted, taskQueue?: string): Promise<string> {
+    const running = await startWorkers({ ...script, taskQueue });
     this.#workers.push(running);
     return running.taskQueue;
   }

@@ -20,7 +20,15 @@ describe('recorded histories', () => {
   before(silenceRuntime);
 
   it('are of every kind: continued as new, cancelled, failed, waited', () => {
-    for (const kind of ['continued-1', 'continued-2', 'continued-cancelled', 'cancelled', 'failed', 'waited']) {
+    const kinds = ['continued-1', 'continued-2', 'continued-cancelled', 'cancelled', 'failed', 'waited', 'not-ready'];
+    for (const kind of [
+      ...kinds,
+      'batches-continued-2',
+      'batches-cancelled',
+      'batch-filled',
+      'batch-given-up',
+      'heal-stopped',
+    ]) {
       assert.ok(
         FILES.some((name) => name.includes(kind)),
         kind,

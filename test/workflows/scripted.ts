@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { Context } from '@temporalio/activity';
 import type { Client, WorkflowHandle, WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import type { ControlActivities, FillActivities } from '../../src/activities/create-activities.js';
-import type { BackfillPlan, FillPartitionRequest } from '../../src/activities/messages.js';
-import type { PartitionResult } from '../../src/contract.js';
+import type { BackfillPlan, FillBatchRequest, FillPartitionRequest } from '../../src/activities/messages.js';
+import { keysName, type NotReady, type PartitionOutcome, type PartitionResult } from '../../src/contract.js';
 
 /** Activities that do what a test says and keep what they were asked, for tests of the workflows' own logic. */
 export interface Scripted {
@@ -19,11 +19,21 @@ export interface Script {
   readonly keys?: readonly string[];
   readonly plan?: Partial<BackfillPlan>;
   readonly page?: number;
-  readonly fill?: (key: string, request: FillPartitionRequest) => Promise<number | void>;
+  /** How a fill ends: with its rows, or, where it says so, not ready. Also each of a batch, unless `batch` says otherwise. */
+  readonly fill?: (key: string, request: FillPartitionRequest) => Promise<number | void | NotReady>;
+  readonly batch?: (request: FillBatchRequest) => Promise<readonly PartitionOutcome[]>;
   readonly control?: Partial<ControlActivities>;
 }
 
-export function scripted({ keys = [], plan = {}, page = 500, fill, control = {} }: Script = {}): Scripted {
+/** What every fill of a plan is bound to, as this version plans it. */
+export const POLICY = { ledger: 'l', fingerprint: 'f', timeoutMs: 60_000, giveUpAfterMs: 600_000, backfill: 'run' };
+
+/** Keys of the fills that have begun, in that order. */
+export function fillsOf({ calls }: Scripted): string[] {
+  return calls.flatMap((call) => (call.startsWith('fillPartition ') ? [call.slice('fillPartition '.length)] : []));
+}
+
+export function scripted({ keys = [], plan = {}, page = 500, fill, batch, control = {} }: Script = {}): Scripted {
   const pipeline = `p_${randomBytes(6).toString('hex')}`;
   const calls: string[] = [];
   const requests: { name: string; request: unknown }[] = [];
@@ -39,22 +49,35 @@ export function scripted({ keys = [], plan = {}, page = 500, fill, control = {} 
     ...plan,
     policy,
   };
-  const result = (key: string, rows: number): PartitionResult => ({
+  const result = (key: string, end: number | void | NotReady): PartitionResult => ({
     pipeline,
     key,
-    rows,
+    rows: typeof end === 'object' ? 0 : (end ?? 1),
     deleted: 0,
     seconds: 0,
     warnings: [],
+    ...(typeof end === 'object' ? { notReady: end } : {}),
   });
+  const batches = (from: number): string[][] => inBatches(keys.slice(from, from + page), plan.batch ?? 1);
   const activities: ControlActivities = {
-    planBackfill: async () => ({ plan: planned, keys: keys.slice(0, page) }),
+    planBackfill: async () =>
+      plan.batch === undefined
+        ? { plan: planned, keys: keys.slice(0, page) }
+        : { plan: planned, keys: [], batches: batches(0) },
+    planDownstream: async () => ({ pipelines: [], notes: [] }),
     nextKeys: async ({ cursor }) => keys.slice(cursor.taken, cursor.taken + page),
+    nextBatches: async ({ cursor }) => batches(cursor.taken),
     endBackfill: async () => undefined,
     planPartition: async ({ arguments: [input] }) => ({ pipeline, key: (input as { key: string }).key, policy }),
     endFill: async () => undefined,
+    endBatch: async () => ({ outcomes: [] }),
     recordFailure: async () => undefined,
     awaitPartition: async () => ({ wanted: true }),
+    awaitPartitions: async ({ runs }) => ({ ended: runs.map(({ id, keys }) => ({ id, wantedKeys: keys })) }),
+    awaitRun: async () => ({ found: true }),
+    tell: async () => undefined,
+    failedKeys: async () => [],
+    noteBackfill: async () => undefined,
     ...control,
   };
   const kept = Object.entries(activities).map(([name, activity]) => [
@@ -72,7 +95,14 @@ export function scripted({ keys = [], plan = {}, page = 500, fill, control = {} 
     fills: {
       fillPartition: async (request) => {
         calls.push(`fillPartition ${request.key}`);
-        return result(request.key, (await fill?.(request.key, request)) ?? 1);
+        return result(request.key, await fill?.(request.key, request));
+      },
+      fillBatch: async (request) => {
+        calls.push(`fillBatch ${keysName(request.keys)}`);
+        if (batch) return { pipeline, outcomes: await batch(request) };
+        const outcomes: PartitionOutcome[] = [];
+        for (const key of request.keys) outcomes.push(result(key, await fill?.(key, { ...request, key })));
+        return { pipeline, outcomes };
       },
     },
     requests: <Name extends keyof ControlActivities>(name: Name) =>
@@ -80,6 +110,11 @@ export function scripted({ keys = [], plan = {}, page = 500, fill, control = {} 
         .filter((call) => call.name === name)
         .map(({ request }) => request as Parameters<ControlActivities[Name]>[0]),
   };
+}
+
+function inBatches(keys: readonly string[], size: number): string[][] {
+  const count = Math.ceil(keys.length / size);
+  return Array.from({ length: count }, (_, i) => keys.slice(i * size, (i + 1) * size));
 }
 
 /** Heartbeats until the activity is cancelled, then throws its cancellation, as a fill does once it is rolled back. */

@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { type Bed, makeBed } from '../support/bed.js';
+import { testTemporal } from '../support/temporal.js';
+import { document, makeProject, repave, startRepave } from './repave.js';
+
+interface Watched {
+  readonly id: string;
+  readonly progress: { readonly phase: string; readonly filled: number; readonly running: { readonly keys: string }[] };
+  readonly unanswered?: string;
+  readonly result?: { readonly filled: number; readonly total: number };
+}
+
+interface Status {
+  readonly backfills: readonly {
+    readonly state: string;
+    readonly filled: number;
+    readonly startedBy: string | null;
+    readonly unanswered?: string;
+    readonly progress: { readonly phase: string; readonly running: readonly { readonly keys: string }[] };
+  }[];
+}
+
+describe('watch and status of a backfill whose worker dies half-way', function () {
+  this.timeout(300_000);
+  let bed: Bed;
+  let project: string;
+  let env: Record<string, string>;
+
+  before(async () => {
+    bed = await makeBed();
+    project = makeProject({});
+    env = {
+      DATABASE_URL: bed.database.url,
+      TEMPORAL_ADDRESS: (await testTemporal()).address,
+      REPAVE_TASK_QUEUE: bed.taskQueue,
+    };
+  });
+  after(async () => {
+    await bed.close();
+    rmSync(project, { recursive: true, force: true });
+  });
+
+  it('go on by the ledger, say that no worker answers, and hear of the end', async () => {
+    await bed.hold('2024-01-03');
+    const worker = await bed.worker();
+    const handle = await bed.client.backfill({
+      pipeline: bed.pipeline,
+      from: '2024-01-01',
+      to: '2024-01-04',
+      concurrency: 1,
+    });
+    const watching = startRepave(project, ['watch', handle.id, '--json'], env);
+    const plain = startRepave(project, ['watch', handle.id], env);
+    // The third is held: two are filled, by a worker's word.
+    await watching.says(/"filled":2.*"keys":"2024-01-03"/);
+    await worker.kill();
+    const text = await watching.says(/"unanswered":"no worker/);
+    const seen = text
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line) as Watched);
+    const dark = seen.find(({ unanswered }) => unanswered !== undefined);
+    assert.deepEqual([dark?.progress.filled, dark?.progress.phase], [2, 'filling']);
+    assert.deepEqual(
+      dark?.progress.running.map(({ keys }) => keys),
+      ['2024-01-03'],
+    );
+
+    const status = await repave(project, ['status', handle.id, '--json'], env);
+    const [one] = document<Status>(status).backfills;
+    assert.deepEqual([one?.state, one?.filled, one?.unanswered], ['running', 2, 'no worker answers'], status.stderr);
+    assert.deepEqual(
+      one?.progress.running.map(({ keys }) => keys),
+      ['2024-01-03'],
+    );
+    assert.match(one?.startedBy ?? '', /@/);
+    assert.match((await repave(project, ['status'], env)).stdout, /▓ running\t2 of 4 50 %\t0\t/);
+
+    // At most one line each ten seconds.
+    await plain.says(/no worker (answers|polls)/);
+    await bed.letGo('2024-01-03');
+    await bed.worker();
+    const ended = await watching.ended;
+    assert.equal(ended.code, 0, ended.stderr);
+    const last = JSON.parse(ended.stdout.trimEnd().split('\n').at(-1) ?? '') as Watched;
+    assert.deepEqual([last.result?.filled, last.result?.total], [4, 4]);
+    const lines = await plain.ended;
+    assert.equal(lines.code, 0, lines.stderr);
+    assert.match(lines.stdout, /^✓ .*4 of 4 partitions filled/);
+    assert.match(lines.stderr, /no worker (answers|polls).*ledger/);
+  });
+
+  it('watch ends with 1 where it was stopped with partitions left, and names the command for the rest', async () => {
+    await bed.hold('2024-04-01');
+    const handle = await bed.client.backfill({
+      pipeline: bed.pipeline,
+      from: '2024-04-01',
+      to: '2024-04-03',
+      concurrency: 1,
+    });
+    const watching = startRepave(project, ['watch', handle.id], env);
+    await watching.says(/: (planning|0 of 3)/);
+    await handle.stop();
+    await bed.letGo('2024-04-01');
+    const { code, stdout, stderr } = await watching.ended;
+    assert.equal(code, 1, stderr);
+    assert.match(stdout, /^■ .*: 1 of 3 partitions filled, 1 row, stopped with 2 left\n$/);
+    assert.match(
+      stderr,
+      /Fill the rest:\n {2}repave backfill \S+ 2024-04-01\.\.2024-04-03 --only missing,failed,outdated\n$/,
+    );
+  });
+
+  it('status says of one that was terminated, or that Temporal has lost, that the ledger has it open', async () => {
+    await bed.hold('2024-02-01');
+    const handle = await bed.client.backfill({ pipeline: bed.pipeline, from: '2024-02-01', to: '2024-02-02' });
+    const state = async (): Promise<string | undefined> =>
+      document<Status>(await repave(project, ['status', handle.id, '--json'], env)).backfills[0]?.state;
+    while ((await state()) !== 'running') continue;
+    await bed.client.temporal.workflow.getHandle(handle.id).terminate();
+    assert.equal(await state(), 'terminated');
+    const text = (await repave(project, ['status', handle.id], env)).stdout;
+    assert.match(text, /! terminated\n[^]*! Temporal has ended it; the ledger did not hear of it\./);
+    await bed.database.sql('UPDATE repave.backfill SET id = $2, run = $3 WHERE id = $1', [
+      handle.id,
+      `${handle.id}-lost`,
+      '00000000-0000-4000-8000-000000000000',
+    ]);
+    assert.match(
+      (await repave(project, ['status', `${handle.id}-lost`], env)).stdout,
+      /! lost\n[^]*Temporal knows it no more/,
+    );
+  });
+
+  it('status says of one that no worker has begun that it waits for one', async () => {
+    const id = `${bed.pipeline}/unbegun`;
+    const nobody = { ...env, REPAVE_TASK_QUEUE: `${bed.taskQueue}-nobody` };
+    const started = await repave(project, ['backfill', bed.pipeline, '2024-03-01', '--id', id, '--detach'], nobody);
+    assert.equal(started.code, 0, started.stderr);
+    const { code, stdout, stderr } = await repave(project, ['status', id], nobody);
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /waiting\n {2}it waits for a worker to begin it\n/);
+    assert.match(stderr, /No worker polls/);
+  });
+});
