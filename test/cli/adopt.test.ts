@@ -18,8 +18,7 @@ interface AdoptDocument {
 
 const HISTORY = '-- repave\n-- target: history\n-- partition: { column: day, by: day }\nSELECT :date AS day, 1 AS n\n';
 
-describe('repave adopt', function () {
-  this.timeout(120_000);
+describe('repave adopt', () => {
   let project: string;
   let database: TestDatabase;
   let env: Record<string, string>;

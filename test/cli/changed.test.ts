@@ -34,8 +34,7 @@ export default definePipeline({
 const DAYS = ['2024-01-01', '2024-01-02', '2024-01-03', '2024-01-04', '2024-01-05'] as const;
 const ALL = { from: '2024-01-01', to: '2024-01-05' } as const;
 
-describe('partitions that have changed at their source, in the command', function () {
-  this.timeout(120_000);
+describe('partitions that have changed at their source, in the command', () => {
   let project: string;
   let target: TestDatabase;
   let shop: TestDatabase;

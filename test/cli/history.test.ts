@@ -18,8 +18,7 @@ const PIPELINE = `-- repave
 SELECT :date AS day, n FROM generate_series(1, 3) n
 `;
 
-describe('repave history', function () {
-  this.timeout(120_000);
+describe('repave history', () => {
   let project: string;
   let database: TestDatabase;
 

@@ -19,8 +19,7 @@ interface MigrateDocument {
   readonly searchAttributes?: unknown;
 }
 
-describe('repave migrate', function () {
-  this.timeout(120_000);
+describe('repave migrate', () => {
   let project: string;
   let database: TestDatabase;
   /** A role that has nothing yet. */

@@ -6,8 +6,7 @@ import { isSigned, type Receiver, startReceiver } from '../support/receiver.js';
 import { schema } from '../support/schemas.js';
 import { startRepave } from './repave.js';
 
-describe('repave notify', function () {
-  this.timeout(60_000);
+describe('repave notify', () => {
   const project = mkdtempSync(join(tmpdir(), 'repave-notify-'));
   let receiver: Receiver;
   before(async () => {

@@ -10,8 +10,7 @@ import { withWorker } from '../support/fill.js';
 import { testTemporal } from '../support/temporal.js';
 import { uniqueQueue } from '../support/workflow.js';
 
-it('a backfill that runs is found by its pipeline, however many were begun and have ended since', async function () {
-  this.timeout(120_000);
+it('a backfill that runs is found by its pipeline, however many were begun and have ended since', async () => {
   const pipeline = `daily_${randomBytes(4).toString('hex')}`;
   const id = `by-another-system/${pipeline}`;
   const database = await createTestDatabase();

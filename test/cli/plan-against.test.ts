@@ -9,8 +9,7 @@ import { inShell, makeProject, SALES, SALES_SUMMARY } from './repave.js';
 
 const ASKED = { pipeline: 'sales_summary', from: '1997-01-01', to: '1997-01-05' } as const;
 
-describe('repave plan --against', function () {
-  this.timeout(120_000);
+describe('repave plan --against', () => {
   let project: string;
   let database: TestDatabase;
   let env: Record<string, string>;

@@ -13,8 +13,7 @@ import { makeProject, SALES, SALES_SUMMARY } from './repave.js';
 /** 250 days, of which the first 150 are filled. */
 const ASKED = { pipeline: 'sales_summary', from: '1997-01-01', to: '1997-09-07' } as const;
 
-describe('how a plan is shown', function () {
-  this.timeout(120_000);
+describe('how a plan is shown', () => {
   let project: string;
   let database: TestDatabase;
   let env: Record<string, string>;

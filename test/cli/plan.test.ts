@@ -23,8 +23,7 @@ interface PlanDocument {
 
 const JANUARY = ['plan', 'sales_summary', '--from', '1997-01-01', '--to', '1997-01-31'];
 
-describe('repave plan', function () {
-  this.timeout(120_000);
+describe('repave plan', () => {
   let project: string;
   let database: TestDatabase;
   let env: Record<string, string>;

@@ -21,8 +21,7 @@ const pipeline = (target: string, more = ''): string => `-- repave
 ${more}SELECT :date AS day
 `;
 
-describe('repave prune', function () {
-  this.timeout(120_000);
+describe('repave prune', () => {
   let project: string;
   let database: TestDatabase;
 

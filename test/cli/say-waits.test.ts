@@ -38,5 +38,5 @@ describe('following a backfill whose fills wait to be tried again', () => {
     assert.equal(stderr.match(/WorkerOutdated/g)?.length, 1);
     await handle.cancel();
     await assert.rejects(handle.result(), { type: 'Cancelled' });
-  }).timeout(120_000);
+  });
 });

@@ -18,8 +18,7 @@ interface StaleDocument {
   }[];
 }
 
-describe('repave status --stale', function () {
-  this.timeout(60_000);
+describe('repave status --stale', () => {
   let project: string;
   let test: TestDatabase;
 

@@ -23,8 +23,7 @@ const OPEN = `-- repave
 -- partition: { column: day, by: day }
 `;
 
-describe('repave try', function () {
-  this.timeout(120_000);
+describe('repave try', () => {
   let project: string;
   let database: TestDatabase;
   let shop: TestDatabase;

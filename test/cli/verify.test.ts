@@ -27,8 +27,7 @@ interface VerifyDocument {
   readonly error?: { readonly type: string };
 }
 
-describe('repave verify', function () {
-  this.timeout(120_000);
+describe('repave verify', () => {
   let project: string;
   let test: TestDatabase;
   let env: Record<string, string>;

@@ -8,8 +8,7 @@ import { silenceRuntime, uniqueQueue } from '../support/workflow.js';
 import { until } from '../workflows/scripted.js';
 import { steerableWorker } from './steered-client.js';
 
-describe('signals that end a call', function () {
-  this.timeout(60_000);
+describe('signals that end a call', () => {
   let connection: Connection;
   let repave: RepaveClient;
   /** Calls to the server that have not ended. */

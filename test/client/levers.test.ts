@@ -6,8 +6,7 @@ import { silenceRuntime } from '../support/workflow.js';
 import { type Arrived, type SteerableInput, UNWANTED } from './steerable.js';
 import { steerableWorker, testRepave } from './steered-client.js';
 
-describe('the levers of a backfill', function () {
-  this.timeout(120_000);
+describe('the levers of a backfill', () => {
   let repave: RepaveClient;
   let stopWorker: (() => Promise<void>) | undefined;
 

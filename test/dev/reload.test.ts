@@ -20,8 +20,7 @@ export default definePipeline({
 });
 `;
 
-describe('repave dev, when a pipeline’s file changes', function () {
-  this.timeout(120_000);
+describe('repave dev, when a pipeline’s file changes', () => {
   let bed: Bed;
   let dev: Running;
 

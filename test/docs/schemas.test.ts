@@ -6,9 +6,7 @@ import { contractSchemas, SCHEMAS_FOLDER } from '../../scripts/contract-schemas.
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-describe('the JSON Schemas in the docs', function () {
-  this.timeout(120_000);
-
+describe('the JSON Schemas in the docs', () => {
   it('say what the contract’s types say today: else run `npm run schemas`', async () => {
     const texts = await contractSchemas();
     assert.ok(texts.size > 0);

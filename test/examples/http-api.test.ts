@@ -93,7 +93,7 @@ describe('the example of an HTTP API', () => {
     assert.deepEqual(await standing(), before);
     delete process.env.SHOP_API_URL;
     assert.match((await failsAs(filled(KEYS[0]), 'SourceFailed')).message, /SHOP_API_URL is not set/);
-  }).timeout(90_000);
+  });
 
   it('waits for no pause when it is cancelled', async () => {
     const server = await open(() => 503);

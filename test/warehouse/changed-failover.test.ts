@@ -13,8 +13,7 @@ const QUERY = 'SELECT sold_on AS day, sum(amount) AS n FROM sales WHERE sold_on 
 /** Nobody else begins a transaction that gets a number. */
 const SETTINGS = { autovacuum: 'off' };
 
-describe('`changed: rows` of a server that went on from another’s copy', function () {
-  this.timeout(120_000);
+describe('`changed: rows` of a server that went on from another’s copy', () => {
   let test: TestDatabase;
   const servers: PostgresServer[] = [];
 

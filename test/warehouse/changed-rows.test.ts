@@ -29,8 +29,7 @@ INSERT INTO parted SELECT date '${KEY}', n FROM generate_series(1, 5) n;
 CREATE VIEW seen AS SELECT * FROM sales;
 CREATE MATERIALIZED VIEW kept AS SELECT * FROM sales;`;
 
-describe('`changed: rows`', function () {
-  this.timeout(60_000);
+describe('`changed: rows`', () => {
   let test: TestDatabase;
   let database: Database;
   let names = 0;

@@ -6,8 +6,7 @@ import { sqlPipeline } from '../support/fill.js';
 
 type Settings = Parameters<typeof sqlPipeline>[1];
 
-describe('a target explained: what a fill leaves to it, and how it finds old rows', function () {
-  this.timeout(120_000);
+describe('a target explained: what a fill leaves to it, and how it finds old rows', () => {
   let test: TestDatabase;
   let database: Database;
 

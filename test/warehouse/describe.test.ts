@@ -25,8 +25,7 @@ function shown(place: Place, query: string): string {
   }
 }
 
-describe('a pipeline held against the live database', function () {
-  this.timeout(120_000);
+describe('a pipeline held against the live database', () => {
   let test: TestDatabase;
   let database: Database;
 

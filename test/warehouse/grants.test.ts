@@ -170,7 +170,7 @@ describe('the grants of a worker’s role', () => {
       await asSuperuser(test, `GRANT ${privilege} ON ${object} TO ${role}`);
     }
     assert.deepEqual(needless, []);
-  }).timeout(120_000);
+  });
 
   it('hold TEMP where a pipeline has skipUnchanged, which needs it, and only there', async () => {
     const skipping = { ...query, skipUnchanged: true };

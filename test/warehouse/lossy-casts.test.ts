@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { loss } from '../../src/warehouse/lossy-casts.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 
-describe('casts that lose something', function () {
-  this.timeout(60_000);
+describe('casts that lose something', () => {
   let test: TestDatabase;
 
   before(async () => {

@@ -8,8 +8,7 @@ const GROWTH = 60 * 2 ** 20;
 /** The whole process, with the programs that it has loaded. */
 const PEAK = 320 * 2 ** 20;
 
-describe('a million rows of a TypeScript source', function () {
-  this.timeout(120_000);
+describe('a million rows of a TypeScript source', () => {
   let test: TestDatabase;
   let child: FillingProcess | undefined;
 

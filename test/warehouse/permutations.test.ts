@@ -12,8 +12,7 @@ const THREE_STEPS: readonly Point[] = ['before begin', 'before delete', 'before 
 /** Claim; everything up to the guard; guard and commit. */
 const CLAIM_STEPS: readonly Point[] = ['before claim', 'before begin', 'before guard'];
 
-describe('two runs fill one window, in every order of their steps', function () {
-  this.timeout(120_000);
+describe('two runs fill one window, in every order of their steps', () => {
   let bench: InterleavingBench;
   before(async () => {
     bench = await InterleavingBench.open();

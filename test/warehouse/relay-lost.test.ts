@@ -28,8 +28,7 @@ const MANY_BEHIND = rowsAround(HALF);
 /** Looks at a session after which it would have been given up. */
 const LOOKS = 4;
 
-describe('where rows come from another PostgreSQL, and', function () {
-  this.timeout(120_000);
+describe('where rows come from another PostgreSQL, and', () => {
   let test: TestDatabase;
   let remote: TestDatabase;
   let target: Database;

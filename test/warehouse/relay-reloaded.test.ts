@@ -27,8 +27,7 @@ const EXCHANGE = `CREATE TABLE next (LIKE sales); INSERT INTO next ${AGAIN}; GRA
 const of = (table: string): string =>
   `SELECT sold_on AS day, sum(amount) AS n FROM ${table} WHERE sold_on = :date GROUP BY 1`;
 
-describe('another PostgreSQL that is reloaded while it is read', function () {
-  this.timeout(60_000);
+describe('another PostgreSQL that is reloaded while it is read', () => {
   let test: TestDatabase;
   let remote: TestDatabase;
   let database: Database;

@@ -20,8 +20,7 @@ function tenant(name: string, of = name) {
   });
 }
 
-describe('a pipeline that owns a scope of its target', function () {
-  this.timeout(120_000);
+describe('a pipeline that owns a scope of its target', () => {
   let test: TestDatabase;
   let database: Database;
 

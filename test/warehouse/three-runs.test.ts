@@ -21,8 +21,7 @@ import { type End, type Point, SteeredFill, thawAll } from './steered-fill.js';
 const KEY = '2024-02-29';
 const WORKERS = 3;
 
-describe('runs at once', function () {
-  this.timeout(120_000);
+describe('runs at once', () => {
   let test: TestDatabase;
   const workers: Database[] = [];
   before(async () => {
