@@ -8,6 +8,7 @@ import {
   defineQuery,
   isCancellation,
   log,
+  patched,
   setCurrentDetails,
   setHandler,
   workflowInfo,
@@ -113,6 +114,8 @@ async function fillAll(filling: Filling, before?: CarriedDownstream): Promise<Ba
     // end told.
     const cancelledLate = !ending.failure && tally.failed > 0 && cancelled();
     const outcome = cancelledLate ? 'cancelled' : ending.outcome;
+    // The last word stands.
+    if (cancelledLate && patched('cancelled-late')) await endBackfill(plan, tally, outcome);
     if (plan.notifies && !goesOn()) await notices.ended(outcome, whyEnded({ ...ending, outcome }, steering));
     if (goesOn()) {
       notes.goesOnAfter(endedAt);
