@@ -21,7 +21,8 @@ import { counted } from './format.js';
 import { Interrupted, interruptible } from './interrupt.js';
 import type { Output } from './output.js';
 import { otherVersion } from './other-version.js';
-import { selection } from './selection.js';
+import { selection, selectionWording } from './selection.js';
+import { asTyped } from './typed.js';
 
 interface AdoptOptions extends CommonOptions {
   readonly from?: string;
@@ -54,7 +55,11 @@ export function registerAdopt(program: Command): void {
     .option('--to <key>', 'last partition, included')
     .option('--empty', 'record partitions without rows too, that were never filled; else they stay missing')
     .option('--dry-run', 'count and say what would be recorded; change nothing')
-    .action(runs(adopt));
+    .action(
+      runs<readonly [string, readonly string[]], AdoptOptions>(async (context, given, options) =>
+        asTyped(selectionWording(given[1], options), () => adopt(context, given, options)),
+      ),
+    );
 }
 
 async function adopt(

@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import type { BackfillHandle, RepaveClient } from '../client.js';
 import { MAX_CONCURRENCY, ON_BUSY, ON_FAILURE } from '../contract.js';
 import { Failure } from '../failure.js';
+import type { Wording } from '../pipeline/input-failure.js';
 import { parseBackfillInput } from '../plan/parse-input.js';
 import { addCommand, type CommonOptions, type Context, runs, withTemporal } from './command.js';
 import { EXIT, type ExitCode } from './exit.js';
@@ -10,8 +11,9 @@ import { wholeNumber } from './keys.js';
 import { otherVersionOf } from './other-version.js';
 import { showPlan } from './plan.js';
 import type { Output } from './output.js';
-import { selection, type SelectionOptions, withSelection } from './selection.js';
+import { selection, type SelectionOptions, selectionWording, withSelection } from './selection.js';
 import { noWorker, withClient } from './temporal-client.js';
+import { asTyped } from './typed.js';
 
 interface BackfillOptions extends CommonOptions, SelectionOptions {
   readonly concurrency?: number;
@@ -37,7 +39,8 @@ export function registerBackfill(program: Command): void {
     ],
     after:
       'Ctrl-C stops following, not the backfill; `repave cancel` stops that.\n' +
-      'Exits with 0 where all is filled, 1 where some failed or it was cancelled.',
+      'Exits with 0 where all is filled, 1 where some failed or it was cancelled, 2 where nothing was begun: the request is wrong, or\n' +
+      '--plan is another by now.',
   });
   withTemporal(withSelection(command))
     .option(
@@ -61,13 +64,19 @@ export function registerBackfill(program: Command): void {
     .option('--id <workflow-id>', "the workflow's id (default: named for what it fills)")
     .option('--detach', 'start it and come back at once')
     .option('--dry-run', 'say what would be filled, start nothing: the same as `repave plan`')
-    .action(runs(backfill));
+    .action(
+      runs<readonly [string, readonly string[]], BackfillOptions>(async (context, given, options) => {
+        const typed = selectionWording(given[1], options);
+        return asTyped(typed, () => backfill(context, given, options, typed));
+      }),
+    );
 }
 
 async function backfill(
   context: Context,
   [pipeline, keys]: readonly [string, readonly string[]],
   options: BackfillOptions,
+  typed: Wording,
 ): Promise<ExitCode> {
   const { settings, output } = context;
   const { concurrency, priority, onBusy, plan, canary, onFailure, maxFailures } = options;
@@ -85,7 +94,7 @@ async function backfill(
     for (const note of notes) output.say(note);
     const handle = await repave.backfill(input, options.id === undefined ? {} : { id: options.id });
     output.say(`${handle.joined ? 'Joined' : 'Started'} ${handle.id}`);
-    return options.detach ? leave(output, repave, handle, notes) : follow(context, repave, handle, { notes });
+    return options.detach ? leave(output, repave, handle, notes) : follow(context, repave, handle, { notes, typed });
   });
 }
 

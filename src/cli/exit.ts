@@ -9,7 +9,7 @@ export const EXIT = {
   done: 0,
   /** It ended but is not whole (some failed, or it was cancelled with partitions left), or a check found something. */
   notWhole: 1,
-  /** The request or the set-up was wrong: nothing was begun. */
+  /** The request or the set-up was wrong, or the plan it names is another by now: nothing was begun. */
   wrong: 2,
   /** A server could not be reached. */
   unreachable: 3,
@@ -25,6 +25,7 @@ const EXIT_OF: Readonly<Partial<Record<FailureType, ExitCode>>> = {
   InvalidInput: EXIT.wrong,
   UnknownPipeline: EXIT.wrong,
   InvalidPipeline: EXIT.wrong,
+  PlanChanged: EXIT.wrong,
   PermissionDenied: EXIT.wrong,
   WrongLedger: EXIT.wrong,
   DatabaseUnavailable: EXIT.unreachable,

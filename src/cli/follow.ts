@@ -1,5 +1,6 @@
 import type { BackfillFailed, BackfillHandle, Pollers, RepaveClient } from '../client.js';
 import type { BackfillResult } from '../contract.js';
+import type { Wording } from '../pipeline/input-failure.js';
 import type { Context } from './command.js';
 import { EXIT, type ExitCode, exitCodeOf, tell } from './exit.js';
 import { counted, number, span } from './format.js';
@@ -12,6 +13,7 @@ import { sayWaits } from './say-waits.js';
 import type { Sight } from './sight.js';
 import { sights } from './sights.js';
 import { sayIfNoWorker } from './temporal-client.js';
+import { workersWordAsTyped } from './typed.js';
 
 /** Children whose attempts stand in a document. */
 const SHOWN_TO_PROGRAMS = 20;
@@ -21,6 +23,8 @@ export interface FollowOptions {
   readonly onSight?: (sight: Sight) => void;
   /** Said before it was started; they stand in its document too. */
   readonly notes?: readonly string[];
+  /** How its input was typed here, for what a worker finds wrong with that. */
+  readonly typed?: Wording;
 }
 
 /**
@@ -31,7 +35,7 @@ export async function follow(
   { settings, output }: Context,
   repave: RepaveClient,
   handle: BackfillHandle,
-  { onSight, notes }: FollowOptions = {},
+  { onSight, notes, typed }: FollowOptions = {},
 ): Promise<ExitCode> {
   let interrupt = (): void => undefined;
   const interrupted = new Promise<'interrupted'>((resolve) => {
@@ -68,7 +72,7 @@ export async function follow(
     return ended === 'interrupted' ? tellInterrupted(output, run) : tellResult(output, run, ended);
   } catch (error) {
     view.end();
-    return isBackfillFailed(error) ? tellFailure(output, run, error) : tellLost(output, run, error);
+    return isBackfillFailed(error) ? tellFailure(output, run, error, typed) : tellLost(output, run, error);
   } finally {
     following.abort();
     stopLooking?.();
@@ -110,8 +114,9 @@ function tellLost(output: Output, run: FollowedRun, error: unknown): ExitCode {
   return exitCode;
 }
 
-function tellFailure(output: Output, run: FollowedRun, error: BackfillFailed): ExitCode {
-  const { type, message, result } = error;
+function tellFailure(output: Output, run: FollowedRun, error: BackfillFailed, typed?: Wording): ExitCode {
+  const { type, result } = error;
+  const message = type === 'InvalidInput' && typed ? workersWordAsTyped(error.message, typed) : error.message;
   output.document({ ...run, result, error: { type, message } });
   const { colors } = output;
   if (!result) {

@@ -1,5 +1,6 @@
 import type { BackfillInput } from '../contract.js';
 import type { ReasonCounts } from '../plan/plan-id.js';
+import { flagOf } from './flag.js';
 import { counted, duration, number, span } from './format.js';
 import type { PlannedRequest } from './plan-request.js';
 
@@ -51,8 +52,7 @@ export function backfillCommand(input: BackfillInput): string {
   if (only) words.push('--only', only.join(','));
   for (const [field, value] of Object.entries(flags)) {
     if (value === undefined || value === false) continue;
-    const flag = `--${field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-    words.push(...(value === true ? [flag] : [flag, String(value)]));
+    words.push(...(value === true ? [flagOf(field)] : [flagOf(field), String(value)]));
   }
   return words.join(' ');
 }

@@ -13,7 +13,8 @@ import { csvListing, jsonListing, linesListing, type Listing, SCREEN_SIZE, scree
 import { planRequest } from './plan-request.js';
 import { downstreamDocument, downstreamLines } from './downstream-text.js';
 import { backfillCommand, estimateOf, estimateText, summaryText } from './plan-text.js';
-import { selection, type SelectionOptions, withSelection } from './selection.js';
+import { selection, type SelectionOptions, selectionWording, withSelection } from './selection.js';
+import { asTyped } from './typed.js';
 
 interface PlanOptions extends CommonOptions, SelectionOptions {
   readonly page?: number;
@@ -47,8 +48,10 @@ export function registerPlan(program: Command): void {
     .action(
       runs<readonly [string, readonly string[]], PlanOptions>(async (context, [pipeline, keys], options) => {
         const asked = { pipeline, ...selection(keys, options) };
-        if (options.against !== undefined) return comparePlan(context, asked, options.against, options);
-        return showPlan(context, parseBackfillInput(asked, []), options);
+        return asTyped(selectionWording(keys, options), async () => {
+          if (options.against !== undefined) return comparePlan(context, asked, options.against, options);
+          return showPlan(context, parseBackfillInput(asked, []), options);
+        });
       }),
     );
 }

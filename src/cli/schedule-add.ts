@@ -8,6 +8,7 @@ import { EXIT, type ExitCode } from './exit.js';
 import { wholeNumber } from './keys.js';
 import { scheduleRequest } from './schedule-request.js';
 import { withClient } from './temporal-client.js';
+import { asTyped, typedWording } from './typed.js';
 
 interface AddOptions extends CommonOptions {
   readonly cron: string;
@@ -51,7 +52,9 @@ async function add(
     );
   }
   const given = Object.entries({ cron, zone, last, lookback, heal }).filter(([, value]) => value !== undefined);
-  const schedule = parseSchedule(Object.fromEntries(given), pipeline.partition.zone);
+  const schedule = await asTyped(typedWording(), async () =>
+    parseSchedule(Object.fromEntries(given), pipeline.partition.zone),
+  );
   const request = scheduleRequest(pipeline, schedule, 'schedule add');
   return withClient(settings, async ({ schedules }) => {
     const added = await schedules.add(request);

@@ -1,6 +1,8 @@
 import { type Command, Option } from 'commander';
 import { ORDERS, SELECTABLE_STATES } from '../contract.js';
+import type { Wording } from '../pipeline/input-failure.js';
 import { askedKeys, list, wholeNumber } from './keys.js';
+import { typedWording } from './typed.js';
 
 /** Flags that say which partitions; they mirror the contract's fields. */
 export interface SelectionOptions {
@@ -39,4 +41,19 @@ export function selection(plain: readonly string[], options: SelectionOptions): 
   const asked = askedKeys(plain, { from, to, last });
   const fields = { ...asked, lookback, only, tries, order, includeUnfinished, downstream };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+/** How the fields of {@link selection} were typed. */
+export function selectionWording(plain: readonly string[], options: SelectionOptions): Wording {
+  const { from, to, last } = options;
+  const range = plain.length === 1 && plain[0]?.includes('..');
+  const byArgument = askedKeys(plain, { from, to, last }).keys === undefined && plain.length === 1;
+  return typedWording((path) => {
+    if (path === 'pipeline') return 'the pipeline';
+    if (path === 'keys') return 'keys as arguments';
+    const [, index] = /^keys\[(\d+)\]$/.exec(path) ?? [];
+    if (index !== undefined) return plain.length === 1 ? 'the key' : `key ${Number(index) + 1}`;
+    if (!byArgument || (path !== 'from' && path !== 'to')) return undefined;
+    return range ? `the ${path === 'from' ? 'first' : 'last'} key` : 'the key';
+  });
 }

@@ -16,7 +16,8 @@ import { EXIT, type ExitCode, type Told, tell } from './exit.js';
 import { counted } from './format.js';
 import { Interrupted, interruptible } from './interrupt.js';
 import { wholeNumber } from './keys.js';
-import { selection, type SelectionOptions } from './selection.js';
+import { selection, type SelectionOptions, selectionWording } from './selection.js';
+import { asTyped } from './typed.js';
 import { VerifyReport } from './verify-report.js';
 
 interface VerifyOptions extends CommonOptions, Pick<SelectionOptions, 'from' | 'to' | 'last'> {
@@ -55,6 +56,7 @@ async function verify(
   { from, to, last, dryRun = false }: VerifyOptions,
 ): Promise<ExitCode> {
   const asked = selection(plain, { from, to, last });
+  const typed = selectionWording(plain, { from, to, last });
   const report = new VerifyReport(dryRun);
   let failed: Told | undefined;
   const pipelines = name === undefined ? await allPipelines(settings, report) : [await named(settings, name)];
@@ -68,7 +70,7 @@ async function verify(
           output.say(line);
         };
         try {
-          const { spans, notes } = spansOf(pipeline, asked);
+          const { spans, notes } = await asTyped(typed, async () => spansOf(pipeline, asked));
           for (const note of notes) report.note(note);
           await withDatabase(settings, pipeline.database, (database) =>
             compareAll(database, pipeline, spans, report, signal, say),

@@ -5,6 +5,7 @@ import { Failure } from '../failure.js';
 import { cronFault } from './cron.js';
 import { nearZone } from './near-zone.js';
 import type { PipelineSchedule } from './pipeline.js';
+import { InputFailure } from './input-failure.js';
 import { exactObject, shaped, wholeNumber } from './shape.js';
 
 const CRON_FORM = 'a cron expression of five fields such as "15 2 * * *"';
@@ -52,7 +53,11 @@ export function schedule(given: z.infer<typeof scheduleSetting>, zone: string): 
 export function parseSchedule(given: Readonly<Record<string, unknown>>, zone: string): PipelineSchedule {
   const { data, problems } = shaped(scheduleSetting, given);
   if (!data || problems.length > 0) {
-    throw new Failure('InvalidInput', problems.map(({ message }) => message).join(' '));
+    throw new InputFailure((wording) =>
+      shaped(scheduleSetting, given, wording)
+        .problems.map(({ message }) => message)
+        .join(' '),
+    );
   }
   const asked = schedule(data, zone);
   const fault = zoneFault(asked);

@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import { CONTRACT_WORDING, type Wording } from './input-failure.js';
 import { didYouMean } from './nearest-name.js';
+import { shownValue } from './shown-value.js';
 
 /** One thing that is wrong with a given object: where, and a sentence that says what was given and what was expected. */
 export interface ShapeProblem {
@@ -46,9 +48,9 @@ export function trueOrFalse(): z.ZodCustom<boolean, boolean> {
 
 /**
  * The problems that a schema made of this file's parts has found in a value: unknown names first, since a misspelt one is why
- * another is missing, then in the schema's order.
+ * another is missing, then in the schema's order. In the contract's words unless others are given.
  */
-export function shapeProblems(error: z.ZodError, given: unknown): ShapeProblem[] {
+export function shapeProblems(error: z.ZodError, given: unknown, wording: Wording = CONTRACT_WORDING): ShapeProblem[] {
   const unknown = error.issues.filter(({ code }) => code === 'unrecognized_keys');
   return [...unknown, ...error.issues.filter((issue) => !unknown.includes(issue))].flatMap((issue) => {
     if (issue.code === 'unrecognized_keys') {
@@ -59,8 +61,8 @@ export function shapeProblems(error: z.ZodError, given: unknown): ShapeProblem[]
       (part, key) => (part as Record<PropertyKey, unknown> | undefined)?.[key],
       given,
     );
-    const where = pathText(issue.path);
-    const what = value === undefined ? 'is missing' : `is ${shownValue(value)}`;
+    const where = wording.field(pathText(issue.path));
+    const what = value === undefined ? 'is missing' : `is ${wording.value(value)}`;
     const end = issue.message.endsWith('?') ? '' : '.';
     return [{ path: issue.path, message: `${where} ${what}: expected ${issue.message}${end}` }];
   });
@@ -76,10 +78,14 @@ export interface Shaped<Output> {
 }
 
 /** Holds a value against a schema made of this file's parts, finding every problem at once. */
-export function shaped<Schema extends z.ZodType>(schema: Schema, given: unknown): Shaped<z.output<Schema>> {
+export function shaped<Schema extends z.ZodType>(
+  schema: Schema,
+  given: unknown,
+  wording?: Wording,
+): Shaped<z.output<Schema>> {
   const parsed = schema.safeParse(given);
   if (parsed.success) return { data: parsed.data, problems: [], without: [] };
-  const problems = shapeProblems(parsed.error, given);
+  const problems = shapeProblems(parsed.error, given, wording);
   // Where leaving out just what is wrong leaves another fault, the setting that holds it goes as a whole.
   for (const depth of [Infinity, 1]) {
     const without = problems.map(({ path }) => path.slice(0, path[0] === 'checks' ? 2 : depth));
@@ -99,19 +105,6 @@ function omitted(value: unknown, paths: readonly (readonly PropertyKey[])[]): un
       return [key, omitted(part, inside)];
     });
   return Array.isArray(value) ? kept.map(([, part]) => part) : Object.fromEntries(kept);
-}
-
-/** A given value as messages show it: short, and never a URL, which may hold a password. */
-export function shownValue(value: unknown): string {
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list of ${value.length}`;
-  if (typeof value === 'function') return 'a function';
-  if (typeof value === 'object') return 'an object';
-  if (typeof value === 'number') return `${value} (a number)`;
-  if (typeof value === 'boolean') return String(value);
-  if (typeof value !== 'string') return `a ${typeof value}`;
-  if (value.includes('://')) return 'a URL';
-  return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value);
 }
 
 function pathText(path: readonly PropertyKey[]): string {

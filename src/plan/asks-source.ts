@@ -1,5 +1,5 @@
 import type { BackfillInput } from '../contract.js';
-import { Failure } from '../failure.js';
+import { InputFailure } from '../pipeline/input-failure.js';
 import type { Pipeline } from '../pipeline/pipeline.js';
 
 /**
@@ -12,9 +12,9 @@ export function asksSource(
 ): boolean {
   if (!only?.includes('changed')) return false;
   if (pipeline.changed) return true;
-  throw new Failure(
-    'InvalidInput',
-    `only has changed, and ${pipeline.name} has no \`changed\` by which its source says so: give it one, such as ` +
+  throw new InputFailure(
+    ({ field }) =>
+      `${field('only')} has changed, and ${pipeline.name} has no \`changed\` by which its source says so: give it one, such as ` +
       '`changed: rows` for a query from plain tables, or leave changed out.',
   );
 }

@@ -9,16 +9,9 @@ import {
   type PartitionInput,
   SELECTABLE_STATES,
 } from '../contract.js';
-import { Failure } from '../failure.js';
-import {
-  exactObject,
-  oneOf,
-  shapeProblems,
-  shownValue,
-  textThat,
-  trueOrFalse,
-  wholeNumber,
-} from '../pipeline/shape.js';
+import { InputFailure, type Wording } from '../pipeline/input-failure.js';
+import { exactObject, oneOf, shapeProblems, textThat, trueOrFalse, wholeNumber } from '../pipeline/shape.js';
+import { shownValue } from '../pipeline/shown-value.js';
 import { isPlanId, PLAN_ID_FORM } from './plan-id.js';
 
 /** Partitions are counted in int4. */
@@ -87,32 +80,44 @@ const PARTITION_EXAMPLE = '{"pipeline":"sales_summary","key":"2024-02-29"}';
  */
 export function parseBackfillInput(raw: unknown, extra: readonly unknown[]): BackfillInput {
   const input = parse(backfillInput, raw, extra, BACKFILL_EXAMPLE);
-  const { from, to, keys, last, only } = input;
-  const ways = [from === undefined && to === undefined ? undefined : 'from/to', keys && 'keys', last && 'last'].filter(
-    (way) => way !== undefined,
-  );
+  const { from, to, keys, last, lookback, only, tries, onFailure, maxFailures } = input;
+  const ways = [from ?? to, keys, last].filter((way) => way !== undefined);
   if (ways.length > 1) {
-    throw invalid(`${ways.join(' and ')} are given: expected one of from/to, keys and last. Leave the others out.`);
+    throw invalid(({ field }) => {
+      const range = `${field('from')}/${field('to')}`;
+      const given = [(from ?? to) && range, keys && field('keys'), last && field('last')].filter(Boolean).join(' and ');
+      return `${given} are given: expected one of ${range}, ${field('keys')} and ${field('last')}. Leave the others out.`;
+    });
   }
   if (to !== undefined && from === undefined) {
     throw invalid(
-      `to is ${shownValue(to)} and from is missing: expected both, or from alone for all up to the newest finished.`,
+      ({ field, value }) =>
+        `${field('to')} is ${value(to)} and ${field('from')} is missing: expected both, or ${field('from')} alone for all up to the newest finished.`,
     );
   }
   if (ways.length === 0 && !only) {
     throw invalid(
-      'no partitions are named: expected from (and to), keys, last, or only, such as {"only":["missing","failed"]} for all of those.',
+      ({ field, example }) =>
+        `no partitions are named: expected ${field('from')} (and ${field('to')}), ${field('keys')}, ${field('last')}, or ${field('only')}, ` +
+        `such as ${example('only', ['missing', 'failed'])} for all of those.`,
     );
   }
-  if (input.lookback !== undefined && last === undefined) {
-    throw invalid(`lookback is ${input.lookback} and last is left out: expected last with it.`);
-  }
-  if (input.tries !== undefined && !only?.includes('failed')) {
-    throw invalid(`tries is ${input.tries} and only has no failed: expected only with failed in it.`);
-  }
-  if (input.maxFailures !== undefined && (input.onFailure ?? 'continue') === 'continue') {
+  if (lookback !== undefined && last === undefined) {
     throw invalid(
-      `maxFailures is ${input.maxFailures} and onFailure is ${input.onFailure ?? 'left out'}: expected onFailure pause or stop with it.`,
+      ({ field }) =>
+        `${field('lookback')} is ${lookback} and ${field('last')} is left out: expected ${field('last')} with it.`,
+    );
+  }
+  if (tries !== undefined && !only?.includes('failed')) {
+    throw invalid(
+      ({ field }) =>
+        `${field('tries')} is ${tries} and ${field('only')} has no failed: expected ${field('only')} with failed in it.`,
+    );
+  }
+  if (maxFailures !== undefined && (onFailure ?? 'continue') === 'continue') {
+    throw invalid(
+      ({ field }) =>
+        `${field('maxFailures')} is ${maxFailures} and ${field('onFailure')} is ${onFailure ?? 'left out'}: expected ${field('onFailure')} pause or stop with it.`,
     );
   }
   return input;
@@ -125,15 +130,18 @@ export function parsePartitionInput(raw: unknown, extra: readonly unknown[]): Pa
 
 function parse<T>(schema: z.ZodType<T>, raw: unknown, extra: readonly unknown[], example: string): T {
   const expected = `expected one JSON object such as ${example}`;
-  if (extra.length > 0) throw invalid(`${extra.length + 1} arguments are given: ${expected}.`);
-  if (raw === undefined || raw === null) throw invalid(`none is given: ${expected}.`);
-  if (typeof raw === 'string') throw invalid(`it is ${shownValue(raw)}, a text${quotedObject(raw)}: ${expected}.`);
-  if (typeof raw !== 'object' || Array.isArray(raw)) throw invalid(`it is ${shownValue(raw)}: ${expected}.`);
+  if (extra.length > 0) throw invalid(() => `${extra.length + 1} arguments are given: ${expected}.`);
+  if (raw === undefined || raw === null) throw invalid(() => `none is given: ${expected}.`);
+  if (typeof raw === 'string')
+    throw invalid(() => `it is ${shownValue(raw)}, a text${quotedObject(raw)}: ${expected}.`);
+  if (typeof raw !== 'object' || Array.isArray(raw)) throw invalid(() => `it is ${shownValue(raw)}: ${expected}.`);
   const parsed = schema.safeParse(raw);
   if (parsed.success) return parsed.data;
-  const problems = shapeProblems(parsed.error, raw).map(({ message }) => message);
-  const more = problems.length > 3 ? ` And ${problems.length - 3} more.` : '';
-  throw invalid(problems.slice(0, 3).join(' ') + more);
+  throw invalid((wording) => {
+    const problems = shapeProblems(parsed.error, raw, wording).map(({ message }) => message);
+    const more = problems.length > 3 ? ` And ${problems.length - 3} more.` : '';
+    return problems.slice(0, 3).join(' ') + more;
+  });
 }
 
 function quotedObject(text: string): string {
@@ -145,6 +153,6 @@ function quotedObject(text: string): string {
   }
 }
 
-function invalid(message: string): Failure {
-  return new Failure('InvalidInput', `Input: ${message}`);
+function invalid(said: (wording: Wording) => string): InputFailure {
+  return new InputFailure(said, 'Input: ');
 }

@@ -4,7 +4,7 @@ import { KeyError } from '../calendar/key-error.js';
 import { countBetween, keyAt, keyBefore, newestFinished } from '../calendar/range.js';
 import { windowOf } from '../calendar/window.js';
 import type { BackfillInput } from '../contract.js';
-import { Failure } from '../failure.js';
+import { InputFailure, type Wording } from '../pipeline/input-failure.js';
 import type { PlannedPipeline } from './planned-pipeline.js';
 
 /** A run of partitions that was asked for, both ends included. */
@@ -56,9 +56,9 @@ export function askedSpans(input: BackfillInput, pipeline: PlannedPipeline, limi
   }
   if (input.from === undefined) {
     if (limits.start === undefined) {
-      throw new Failure(
-        'InvalidInput',
-        `${pipeline.name} has no start, so it has no first partition: expected from, or a \`start\` in the pipeline.`,
+      throw new InputFailure(
+        ({ field }) =>
+          `${pipeline.name} has no start, so it has no first partition: expected ${field('from')}, or a \`start\` in the pipeline.`,
       );
     }
     return [{ from: limits.start, to: limits.newest }];
@@ -67,7 +67,9 @@ export function askedSpans(input: BackfillInput, pipeline: PlannedPipeline, limi
   if (input.to === undefined)
     return [{ from: input.from, to: input.from > limits.newest ? input.from : limits.newest }];
   judgeKey(input.to, 'to', pipeline);
-  return [ordered(input.from, input.to, 'from', 'to')];
+  const { from, to } = input;
+  if (from > to) throw wrongWayRound(({ field }) => [field('from'), field('to')], from, to);
+  return [{ from, to }];
 }
 
 /** How many partitions a span has; none where its ends are the wrong way round. */
@@ -83,31 +85,30 @@ function entrySpan(entry: string, field: string, pipeline: PlannedPipeline): Spa
   }
   const from = entry.slice(0, dots);
   const to = entry.slice(dots + 2);
-  judgeKey(from, `${field}, before the dots,`, pipeline);
-  judgeKey(to, `${field}, behind the dots,`, pipeline);
-  return ordered(from, to, `${field}, before the dots,`, 'behind them');
-}
-
-function ordered(from: string, to: string, fromField: string, toField: string): Span {
-  if (from > to) {
-    throw new Failure(
-      'InvalidInput',
-      `${fromField} is ${from}, which comes after ${to} (${toField}): expected the earlier one first.`,
-    );
-  }
+  judgeKey(from, field, pipeline, ', before the dots,');
+  judgeKey(to, field, pipeline, ', behind the dots,');
+  if (from > to)
+    throw wrongWayRound(({ field: name }) => [`${name(field)}, before the dots,`, 'behind them'], from, to);
   return { from, to };
 }
 
-/** Throws `InvalidInput` for a key that names no partition of the pipeline; `field` says where it was given. */
-export function judgeKey(key: string, field: string, pipeline: PlannedPipeline): void {
+function wrongWayRound(ends: (wording: Wording) => readonly [string, string], from: string, to: string): InputFailure {
+  return new InputFailure((wording) => {
+    const [first, last] = ends(wording);
+    return `${first} is ${from}, which comes after ${to} (${last}): expected the earlier one first.`;
+  });
+}
+
+/** Throws `InvalidInput` for a key that names no partition of the pipeline; `field` says where it was given, and `part` where in that. */
+export function judgeKey(key: string, field: string, pipeline: PlannedPipeline, part = ''): void {
   try {
     windowOf(pipeline.partition, key);
   } catch (error) {
     if (!(error instanceof KeyError)) throw error;
     const { by } = pipeline.partition;
-    throw new Failure(
-      'InvalidInput',
-      `${field} is ${error.given}, which ${error.problem}; ${pipeline.name} is by ${by}: expected ${error.expected}.`,
+    throw new InputFailure(
+      (wording) =>
+        `${wording.field(field)}${part} is ${error.given}, which ${error.problem}; ${pipeline.name} is by ${by}: expected ${error.expected}.`,
     );
   }
 }
@@ -126,9 +127,9 @@ function stepsBack(grid: Grid, { newestAsOf, start }: Limits, steps: number): st
     return keyBefore(grid, newestAsOf, steps);
   } catch (error) {
     if (!(error instanceof KeyError)) throw error;
-    throw new Failure(
-      'InvalidInput',
-      `last goes back to years before ${FIRST_YEAR}, which have no partitions: expected fewer.`,
+    throw new InputFailure(
+      ({ field }) =>
+        `${field('last')} goes back to years before ${FIRST_YEAR}, which have no partitions: expected fewer.`,
     );
   }
 }

@@ -127,7 +127,7 @@ describe('how a plan is shown', () => {
   it('by `backfill --dry-run --plan` is held against that plan', async () => {
     const plan = `p1-0123456789ab-missing1-${'0'.repeat(20)}`;
     const context = keptContext(project, env, { json: true });
-    assert.equal(await showPlan(context, { ...ASKED, plan }), 1);
+    assert.equal(await showPlan(context, { ...ASKED, plan }), 2);
     const { error, total } = JSON.parse(context.stdout()) as { error: { type: string }; total: number };
     assert.deepEqual([error.type, total], ['PlanChanged', 250]);
     assert.match(context.stderr(), /Then: 1 partition \(1 missing\); now: 250 partitions.*The query changed/);
