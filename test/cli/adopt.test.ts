@@ -118,7 +118,9 @@ describe('repave adopt', () => {
       const running = startRepave(project, ['adopt', 'history', '--json'], env);
       await running.says(/… 2022-11-26/);
       await until('it waits for that row', async () => {
-        const { rows } = await blocker.query(`SELECT FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted`);
+        const { rows } = await blocker.query(
+          `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'transactionid'`,
+        );
         return rows.length > 0;
       });
       running.process.kill('SIGINT');

@@ -174,7 +174,9 @@ describe('adopting what a table holds', () => {
                                     VALUES ('target', '2024-01-08', 'adopt/late', 0, 1, now())`);
         const adopting = adoptWindows(database, adoption('2024-01-08', '2024-01-08', { run: 'adopt/late' }));
         await until('the adoption waits for its claim', async () => {
-          const { rows } = await blocker.query(`SELECT FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted`);
+          const { rows } = await blocker.query(
+            `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'transactionid'`,
+          );
           return rows.length > 0;
         });
         await fill(database, fillRequest(pipeline, { key: '2024-01-08' }));

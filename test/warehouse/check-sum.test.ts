@@ -189,7 +189,8 @@ describe('the check of a sum', () => {
       const running = settled(run(database, [check], gated));
       await until('the INSERT waits', async () => {
         const [row] = await test.sql<{ waits: boolean }>(
-          `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted) AS waits`,
+          `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted
+                             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS waits`,
         );
         return row?.waits;
       });

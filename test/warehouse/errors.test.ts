@@ -81,18 +81,29 @@ describe('what the server answers a fill', () => {
     });
 
     it('40P01, a deadlock', () =>
-      withClient(test.ownerUrl, async (owner) => {
-        await owner.query('BEGIN');
-        await owner.query('SELECT FROM other WHERE n = 1 FOR UPDATE');
-        const run = randomUUID();
-        const waits = sqlPipeline('SELECT :date AS day, n FROM other FOR UPDATE');
-        const failing = settled(fill(database, fillRequest(waits, { run })));
-        // It waits first, so it is also the first to look for a deadlock, and ends itself.
-        await until('the fill waits', () => waitsForLock(run));
-        const deleting = owner.query('DELETE FROM target');
-        const { failure } = await within('the fill', failing);
+      withClient(test.superuserUrl, async (other) => {
+        // It is the fill that looks for a deadlock, which is there once it waits too.
+        await other.query(`SET deadlock_timeout = '10min'; BEGIN`);
+        await other.query('SELECT FROM other WHERE n = 1 FOR UPDATE');
+        const { rows } = await other.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+        let deleting: Promise<unknown> | undefined;
+        const before: StatementHooks['before'] = async ({ kind }) => {
+          if (kind !== 'insert' || deleting) return;
+          deleting = other.query('DELETE FROM target');
+          await unhooked(() =>
+            until('the other waits for the fill’s rows', async () => {
+              const waits = await superuser.query(
+                `SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'`,
+                [rows[0]?.pid],
+              );
+              return waits.rows.length > 0;
+            }),
+          );
+        };
+        const failure = await fillFirst(sqlPipeline('SELECT :date AS day, n FROM other FOR UPDATE'), { before });
+        assert.ok(deleting);
         await within('the other transaction', deleting);
-        await owner.query('ROLLBACK');
+        await other.query('ROLLBACK');
         await retried('Conflict', '40P01', Promise.resolve(failure));
       }));
 
@@ -244,14 +255,6 @@ describe('what the server answers a fill', () => {
       const { rows } = await superuser.query('SELECT FROM pg_stat_activity WHERE pid = $1', [pid]);
       return rows.length === 0;
     });
-  }
-
-  async function waitsForLock(run: string): Promise<boolean> {
-    const { rows } = await superuser.query(
-      `SELECT FROM pg_stat_activity WHERE application_name LIKE 'repave ' || $1 || '/%' AND wait_event_type = 'Lock'`,
-      [run],
-    );
-    return rows.length > 0;
   }
 
   /** From another database, since nobody may shut the one he is in. */

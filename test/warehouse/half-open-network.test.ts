@@ -15,6 +15,8 @@ import { withClient } from '../support/template.js';
 
 /** Milliseconds between two looks at a backend: short, so that the test is. */
 const WATCH_EVERY_MS = 250;
+/** The same where nothing is to be suspected: long enough that a slow machine answers, and short enough for some looks. */
+const PATIENT_MS = 700;
 /** So seldom that nothing but the cancel can end what stands still. */
 const NEVER_MS = 3_600_000;
 
@@ -182,7 +184,7 @@ describe('a network that drops packets', () => {
     it('a migration that waits for another, for as many looks as it takes', async () => {
       const empty = await createTestDatabase({ ledger: false });
       try {
-        const database = await openDatabase(empty.ownerUrl, { fills: 1, watchEveryMs: WATCH_EVERY_MS });
+        const database = await openDatabase(empty.ownerUrl, { fills: 1, watchEveryMs: PATIENT_MS });
         try {
           await withClient(empty.ownerUrl, async (other) => {
             await other.query('BEGIN');
@@ -224,7 +226,7 @@ describe('a network that drops packets', () => {
   }
 
   async function withDirect(use: (database: Database) => Promise<unknown>): Promise<void> {
-    const database = await openDatabase(test.url, { fills: 2, watchEveryMs: WATCH_EVERY_MS });
+    const database = await openDatabase(test.url, { fills: 2, watchEveryMs: PATIENT_MS });
     try {
       await use(database);
     } finally {

@@ -141,7 +141,10 @@ describe('the ledger', () => {
     });
 
     const waiting = async (): Promise<boolean> =>
-      (await test.sql(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`)).length > 0;
+      (
+        await test.sql(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
+      ).length > 0;
   });
 
   describe('of partitions', () => {

@@ -135,8 +135,10 @@ describe('others at a fill’s table', () => {
             await until('the ALTER TABLE waits', () =>
               unhooked(
                 async () =>
-                  (await test.sql(`SELECT FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'`)).length >
-                  0,
+                  (
+                    await test.sql(`SELECT FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'
+                      AND relation = 'target'::regclass`)
+                  ).length > 0,
               ),
             );
           },

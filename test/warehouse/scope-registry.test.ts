@@ -120,7 +120,9 @@ describe('pipelines that share a target, in the registry', () => {
     let registered = false;
     const registering = registerPipeline(database, changed).then(() => (registered = true));
     await until('the registration waits for the grid', async () => {
-      return (await test.sql(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`)).length > 0;
+      const waits = await test.sql(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`);
+      return waits.length > 0;
     });
     assert.equal(registered, false);
     running.release();

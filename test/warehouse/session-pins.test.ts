@@ -14,6 +14,7 @@ import {
   ledgerRows,
   sqlPipeline,
   typescriptPipeline,
+  until,
   withWorker,
 } from '../support/fill.js';
 import { setRoleDefaults } from '../support/superuser.js';
@@ -232,11 +233,12 @@ describe('what the role has set', () => {
   }
 
   it('limits of time end no statement of a fill', async () => {
+    // Longer than a slow machine takes to BEGIN and pin them.
     const limits = {
-      statement_timeout: '250',
+      statement_timeout: '1000',
       lock_timeout: '1',
-      idle_in_transaction_session_timeout: '250',
-      transaction_timeout: '250',
+      idle_in_transaction_session_timeout: '1000',
+      transaction_timeout: '1000',
     };
     await setRoleDefaults(test, limits);
     await test.sql('CREATE TABLE slow (day date NOT NULL, note text)');
@@ -248,10 +250,10 @@ describe('what the role has set', () => {
           before: async ({ kind }) => {
             if (kind !== 'delete' && kind !== 'guard') return;
             waited += 1;
-            await new Promise((resolve) => setTimeout(resolve, 400));
+            await new Promise((resolve) => setTimeout(resolve, 1_200));
           },
         },
-        () => fill(database, fillRequest(sqlPipeline(`${QUERY} AND pg_sleep(0.3) IS NOT NULL`))),
+        () => fill(database, fillRequest(sqlPipeline(`${QUERY} AND pg_sleep(0.6) IS NOT NULL`))),
       );
     });
     assert.equal(waited, 2);
@@ -263,13 +265,13 @@ describe('what the role has set', () => {
     await setRoleDefaults(test, { idle_session_timeout: '2000' });
     await withWorker(test, async (database) => {
       await fill(database, fillRequest(sqlPipeline(QUERY)));
-      for (;;) {
+      await until('its sessions have ended', async () => {
         const [open] = await test.sql<{ n: number }>(
           `SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND usename = $1`,
           [test.workerRole],
         );
-        if (open?.n === 0) break;
-      }
+        return open?.n === 0;
+      });
       await fill(database, fillRequest(sqlPipeline(QUERY)));
     });
     assert.deepEqual(await notes(), ['A', 'B']);
