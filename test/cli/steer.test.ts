@@ -86,6 +86,15 @@ describe('the commands that steer a backfill', function () {
     return stdout + stderr;
   }
 
+  /** Pulls a lever that a worker is to answer within the command's 5 s: a slow machine may not the first time. */
+  const answered = (...words: string[]): Promise<string> =>
+    until(`an answer to ${words.join(' ')}`, async () => {
+      const said = await done(...words);
+      return !said.includes('No worker has answered') && said;
+    });
+  const steeredBy = async (...words: string[]): Promise<Steered> =>
+    until(`an answer to ${words.join(' ')}`, async () => document<PulledDocument>(await repave(...words)).steered);
+
   /** Runs a command that must be refused, and returns what it says. */
   async function refused(...words: string[]): Promise<string> {
     const { code, stdout, stderr } = await repave(...words);
@@ -114,7 +123,7 @@ describe('the commands that steer a backfill', function () {
     });
     assert.deepEqual([first.paused?.by, first.paused?.reason, first.concurrency], ['lever', 'the replica lags', 2]);
     assert.match(
-      await done('pause', january, '--reason', 'night'),
+      await answered('pause', january, '--reason', 'night'),
       /^Paused backfill\S+ \(night\): nothing more is started/,
     );
 
@@ -127,14 +136,13 @@ describe('the commands that steer a backfill', function () {
 
   it('resume, and set how many are filled at once', async () => {
     await hold('2024-01-04', '2024-01-05', '2024-01-06', '2024-01-07', '2024-01-08', '2024-01-09', '2024-01-10');
-    assert.match(await done('concurrency', pipeline, '3'), /fills 3 at once now[^]*It is paused[^]*repave resume/);
-    assert.match(await done('resume', pipeline), /goes on, 3 at once\./);
+    assert.match(await answered('concurrency', pipeline, '3'), /fills 3 at once now[^]*It is paused[^]*repave resume/);
+    assert.match(await answered('resume', pipeline), /goes on, 3 at once\./);
     await until('3 that run', async () => (await progress(january))?.running.length === 3);
-    const { steered } = document<PulledDocument>(await repave('concurrency', january, '5', '--json'));
-    assert.deepEqual(steered, { concurrency: 5, stopping: false });
+    assert.deepEqual(await steeredBy('concurrency', january, '5', '--json'), { concurrency: 5, stopping: false });
     await until('5 that run', async () => (await progress(january))?.running.length === 5);
     assert.match(
-      await done('concurrency', january, '1'),
+      await answered('concurrency', january, '1'),
       /fills 1 at once now; what runs beyond that goes on to its end/,
     );
   });
@@ -158,10 +166,9 @@ describe('the commands that steer a backfill', function () {
   });
 
   it('stop once what runs is finished, and say of one that has ended that it has', async () => {
-    const { steered } = document<PulledDocument>(await repave('stop', pipeline, '--json'));
-    assert.deepEqual(steered, { concurrency: 1, stopping: true });
-    assert.match(await done('pause', january), /is not paused: it is stopping/);
-    assert.match(await done('resume', january), /does not go on: it is stopping/);
+    assert.deepEqual(await steeredBy('stop', pipeline, '--json'), { concurrency: 1, stopping: true });
+    assert.match(await answered('pause', january), /is not paused: it is stopping/);
+    assert.match(await answered('resume', january), /does not go on: it is stopping/);
     await letGo();
     const ended = await repave('watch', january);
     assert.equal(ended.code, 1, ended.stderr);

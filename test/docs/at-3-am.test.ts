@@ -3,11 +3,13 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { Client } from '@temporalio/client';
 import { until } from '../chaos/until.js';
 import { BAD_AND_BRAKE, dailyPipeline } from '../cli/days-that-fail.js';
 import { type Ended, makeProject, repave, type Running, startRepave } from '../cli/repave.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { testTemporal } from '../support/temporal.js';
+import { testClient } from '../support/workflow.js';
 
 const page = readFileSync(fileURLToPath(new URL('../../docs/at-3-am.md', import.meta.url)), 'utf8');
 
@@ -31,6 +33,7 @@ describe('the page for 3 a.m.', function () {
   let database: TestDatabase;
   let env: Record<string, string>;
   let worker: Running | undefined;
+  let temporal: Client;
   const tried = new Set<string>();
 
   before(async () => {
@@ -47,10 +50,12 @@ describe('the page for 3 a.m.', function () {
       REPAVE_TASK_QUEUE: `queue-${PIPELINE}`,
       REPAVE_SHUTDOWN_GRACE: '0',
     };
+    temporal = await testClient();
   });
   after(async () => {
     worker?.process.kill('SIGTERM');
     await worker?.ended;
+    await temporal.connection.close();
     await database.drop();
     rmSync(project, { recursive: true, force: true });
   });
@@ -97,6 +102,11 @@ describe('the page for 3 a.m.', function () {
     await database.sql('DELETE FROM brake');
     await until('its end', async () => (await open()) === 0);
     assert.equal(await filled(), 31);
+    // The ledger hears of it a moment before Temporal has ended it: till then another would join it.
+    await until('its end in Temporal', async () => {
+      const { status } = await temporal.workflow.getHandle(BACKFILL).describe();
+      return status.name !== 'RUNNING';
+    });
 
     await database.sql(`INSERT INTO brake VALUES ('1997-01-05')`);
     assert.equal((await typed('backfill', PIPELINE, '1997-01-01..1997-01-31', '--detach')).code, 0);
