@@ -13,7 +13,7 @@ import { type InProcessWorkers, startWorkers, uniqueQueue } from '../support/wor
 const HELD = '2024-01-03';
 
 describe('awaitRun', function () {
-  this.timeout(60_000);
+  this.timeout(300_000);
   let connection: NativeConnection;
   let client: Client;
   let workers: InProcessWorkers;

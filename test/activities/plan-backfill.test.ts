@@ -20,7 +20,7 @@ const pipeline = sqlPipeline('SELECT :start AS day', {
 const LARGE = { from: '2012-01-01T00Z', to: '2023-05-29T15Z' };
 
 describe('the plan of a backfill', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let test: TestDatabase;
 
   before(async () => {

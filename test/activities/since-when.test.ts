@@ -12,7 +12,7 @@ const DAILY: ScheduleSpec = { cronExpressions: ['15 2 * * *'], timezone: 'UTC' }
 const WORKING_DAYS: ScheduleSpec = { cronExpressions: ['15 2 * * 1-5'], timezone: 'UTC' };
 
 describe('since when a schedule’s run answers', function () {
-  this.timeout(60_000);
+  this.timeout(300_000);
   let client: Client;
   let test: TestDatabase;
   let database: Database;

@@ -5,7 +5,7 @@ import { timeBefore } from '../../src/activities/time-before.js';
 import { testClient, uniqueQueue } from '../support/workflow.js';
 
 describe('the time before', function () {
-  this.timeout(60_000);
+  this.timeout(300_000);
   let client: Client;
   const made: string[] = [];
 

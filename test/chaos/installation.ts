@@ -127,6 +127,15 @@ export class Installation {
     });
   }
 
+  /** How many sessions wait for a lock of Repave's: in this database, for the server is shared with other tests. */
+  async waitingForLocks(): Promise<number> {
+    const waiting = await this.look(
+      `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+    );
+    return waiting.length;
+  }
+
   /** Sessions of workers that are in a transaction or hold a lock of Repave's, whatever they are called. */
   async leftBehind(): Promise<unknown[]> {
     return this.look(`

@@ -1,5 +1,5 @@
 /** Milliseconds after which a wait says what it has waited for. Never a measure of speed. */
-const HANG_LIMIT_MS = 120_000;
+const HANG_LIMIT_MS = 240_000;
 
 /** Asks until the answer is neither undefined nor false, and returns it. */
 export async function until<T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> {

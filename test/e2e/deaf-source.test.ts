@@ -22,7 +22,7 @@ export default definePipeline({
 `;
 
 describe('a source that does not heed its signal', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let installation: Installation;
 
   before(async () => {

@@ -93,8 +93,10 @@ describe('pipelines that come after others', function () {
     const { database } = diamond.installation;
     await (await diamond.backfill('days', { keys: ['2024-01-30', '2024-02-01'] })).result();
     const backfill = await diamond.backfill('by_day', { from: '2024-01-30', to: '2024-02-01', concurrency: 1 });
-    await until('the second to go behind', async () => (await backfill.progress()).waiting === 1);
-    const { notReady } = await backfill.progress();
+    const { notReady } = await until('the second to go behind', async () => {
+      const progress = await backfill.progress();
+      return progress.waiting === 1 && progress;
+    });
     assert.equal(notReady?.key, '2024-01-31');
     const why = `comes after ${diamond.name('days')} 2024-01-31 (missing)`;
     assert.ok(notReady?.reason?.includes(why), notReady?.reason);

@@ -61,7 +61,7 @@ export default definePipeline({
 };
 
 describe('partitions that fail', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let installation: Installation;
 
   before(async () => {

@@ -24,7 +24,7 @@ SELECT :date AS day, 1 / (SELECT 1 - count(*) FROM bad WHERE day = :date) AS n F
 `;
 
 describe('the heal of a schedule', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let installation: Installation;
 
   before(async () => {

@@ -24,7 +24,7 @@ const WRONG: readonly (readonly [type: string, inputs: readonly string[], names:
 ];
 
 describe('the Temporal CLI, as another system has it', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let installation: Installation;
 
   before(async () => {

@@ -36,7 +36,7 @@ export default definePipeline({
 `;
 
 describe('a database that is away for a while', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let postgres: PostgresServer;
   let worker: WorkerProcess;
   let client: RepaveClient;

@@ -102,11 +102,7 @@ export class Pairing {
   /** Waits until a run waits for the lock of a window that another session has. */
   async awaitingLock(): Promise<void> {
     await until('a fill to wait for a lock', async () => {
-      const waiting = await this.installation.look(
-        `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
-                  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-      );
-      return waiting.length > 0;
+      return (await this.installation.waitingForLocks()) > 0;
     });
   }
 

@@ -89,11 +89,15 @@ describe('a schedule whose server and worker were down', function () {
       times.map((time) => resultOfRun(client, scheduledRunId(PIPELINE, 'scheduled', new Date(time)))),
     );
     assert.deepEqual(results.map(hours), times.map(hourBefore));
-    const runs: string[] = [];
-    for await (const { workflowId } of client.workflow.list({ query: "WorkflowType = 'backfill'" }))
-      runs.push(workflowId);
+    const ids = times.map((time) => scheduledRunId(PIPELINE, 'scheduled', new Date(time)));
+    // Temporal's listing lags behind.
+    const runs = await until('all runs to be listed', async () => {
+      const listed: string[] = [];
+      for await (const { workflowId } of client.workflow.list({ query: "WorkflowType = 'backfill'" }))
+        listed.push(workflowId);
+      return ids.every((id) => listed.includes(id)) && listed;
+    });
     assert.equal(new Set(runs).size, runs.length, 'each time once');
-    for (const time of times) assert.ok(runs.includes(scheduledRunId(PIPELINE, 'scheduled', new Date(time))));
   });
 
   const hours = ({ first, last }: BackfillResult): string => `${first}..${last}`;

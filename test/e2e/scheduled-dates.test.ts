@@ -22,7 +22,7 @@ SELECT :date AS day
 }
 
 describe('the dates of a schedule’s runs', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let installation: Installation;
 
   before(async () => {

@@ -79,7 +79,7 @@ const CASES: Readonly<Record<string, Case>> = {
 };
 
 describe('values of rows, and passwords', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let installation: Installation;
   let worker: WorkerProcess;
   const handles = new Map<string, BackfillHandle>();

@@ -25,7 +25,7 @@ SELECT at, :key AS key FROM event WHERE at >= :start AND at < :end
 };
 
 describe('two pipelines of 60 partitions each, 8 of each at once', function () {
-  this.timeout(240_000);
+  this.timeout(300_000);
   let installation: Installation;
 
   before(async () => {

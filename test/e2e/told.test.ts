@@ -49,7 +49,7 @@ SELECT :date AS day FROM held(:key), judged(:key)
 `;
 
 describe('what people act on', function () {
-  this.timeout(240_000);
+  this.timeout(300_000);
   let installation: Installation;
   let receiver: Receiver;
   let worker: WorkerProcess;

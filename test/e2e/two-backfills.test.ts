@@ -23,7 +23,7 @@ FROM   held(:key) CROSS JOIN generate_series(1, ${ROWS}) AS number
 `;
 
 describe('two backfills of overlapping days', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let installation: Installation;
   let other: RepaveClient;
 
@@ -60,8 +60,7 @@ describe('two backfills of overlapping days', function () {
     await installation.heldFills();
     const first = await client.backfill({ pipeline: PIPELINE, from: '2024-03-01', to: '2024-03-10' });
     await until('the first backfill to wait for the second', async () => {
-      const waiting = await installation.look(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`);
-      return waiting.length > 0;
+      return (await installation.waitingForLocks()) > 0;
     });
     await installation.release(MEETING);
     const [one, two] = await Promise.all([first.result(), second.result()]);

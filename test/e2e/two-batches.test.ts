@@ -23,7 +23,7 @@ FROM   held(:key) CROSS JOIN generate_series(1, ${ROWS}) AS number
 `;
 
 describe('two backfills that overlap in part of a batch, and a day alone', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let installation: Installation;
   let other: RepaveClient;
 
@@ -58,8 +58,7 @@ describe('two backfills that overlap in part of a batch, and a day alone', funct
     const first = await client.backfill({ pipeline: PIPELINE, from: '2024-03-01', to: '2024-03-08' });
     const alone = await client.partition({ pipeline: PIPELINE, key: MEETING });
     await until('the batch and the day alone to wait for the other batch', async () => {
-      const waiting = await installation.look(`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`);
-      return waiting.length === 2;
+      return (await installation.waitingForLocks()) === 2;
     });
     await installation.release(MEETING);
     const [one, two, single] = await Promise.all([first.result(), second.result(), alone.result()]);

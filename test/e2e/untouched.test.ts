@@ -13,7 +13,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const TEST = 'test/e2e/deaf-source.test.ts';
 
 describe('a database that the environment of a test run names', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let theirs: TestDatabase;
 
   before(async () => {

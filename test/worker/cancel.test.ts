@@ -66,7 +66,7 @@ describe('cancelling a backfill in the middle of its SQL', () => {
     await running.handle.cancel();
     await bed.worker();
     await endsClean(running);
-  }).timeout(120_000);
+  }).timeout(300_000);
 
   it('ends the queries of a worker that is frozen, and lets it write nothing when it thaws', async () => {
     const frozen: WorkerProcess = await bed.worker();
@@ -81,7 +81,7 @@ describe('cancelling a backfill in the middle of its SQL', () => {
     assert.equal(await frozen.stop(), 0);
     await endsClean(running);
     assert.equal(await other.stop(), 0);
-  }).timeout(120_000);
+  }).timeout(300_000);
 
   it('leaves the range free: the same asked again fills it', async () => {
     await bed.worker();

@@ -30,7 +30,7 @@ export default definePipeline({
 `;
 
 describe('days whose source has changed', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let bed: Bed;
   let rows: string;
   let newest: string;
@@ -161,7 +161,7 @@ describe('days whose source has changed', function () {
       // It has asked for the version, and reads the rows.
       await until('the other run', async () =>
         withClient(bed.database.superuserUrl, async (superuser) => {
-          const reading = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'repave %/%' AND query LIKE '%held(%'`;
+          const reading = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND application_name LIKE 'repave %/%' AND query LIKE '%held(%'`;
           return (await superuser.query(reading)).rows.length > 0;
         }),
       );

@@ -48,7 +48,7 @@ describe('two databases of one worker with one slot', () => {
     proxy.restart({});
     assert.equal((await waiting.result()).filled, 5);
     assert.deepEqual(await other.sql('SELECT * FROM repave.failure'), []);
-  }).timeout(120_000);
+  }).timeout(300_000);
 
   it('gives the slot back at once when a database falls silent under planned fills', async () => {
     await bed.worker({ env: { OTHER_URL: proxy.url(other.url), REPAVE_FILLS: '1' } });
@@ -68,7 +68,7 @@ describe('two databases of one worker with one slot', () => {
     proxy.restart({});
     const result = await waiting.result();
     assert.deepEqual([result.filled, result.failed], [20, 0]);
-  }).timeout(180_000);
+  }).timeout(300_000);
 
   it('starts though one is down, and serves its pipelines when it comes up', async () => {
     proxy.restart({ onMessage: () => 'cut' });
@@ -81,5 +81,5 @@ describe('two databases of one worker with one slot', () => {
     assert.equal((await late.result()).filled, 5);
     const registered = await other.sql('SELECT name FROM repave.pipeline');
     assert.deepEqual(registered, [{ name: elsewhere }]);
-  }).timeout(120_000);
+  }).timeout(300_000);
 });

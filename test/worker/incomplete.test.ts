@@ -46,7 +46,7 @@ describe('a backfill of which one day always fails', () => {
     ]);
     const backfills = await bed.database.sql('SELECT outcome, filled::int, failed::int FROM repave.backfill');
     assert.deepEqual(backfills, [{ outcome: 'incomplete', filled: 99, failed: 1 }]);
-  }).timeout(120_000);
+  }).timeout(300_000);
 
   it('run again with only: ["failed"], does that one day and leaves the rest untouched', async () => {
     const before = await bed.database.sql('SELECT day::text, xmin::text FROM daily ORDER BY day');

@@ -41,7 +41,7 @@ describe('a fill that meets a worker it was not planned for', () => {
     await bed.worker();
     await handle.result();
     assert.deepEqual(await bed.database.sql('SELECT n::int FROM daily'), [{ n: 3 }]);
-  }).timeout(120_000);
+  }).timeout(300_000);
 
   it('waits while there is no such pipeline there', async () => {
     const handle = await orphaned();
@@ -50,7 +50,7 @@ describe('a fill that meets a worker it was not planned for', () => {
     await without.kill();
     await bed.worker();
     assert.equal((await handle.result()).rows, 1);
-  }).timeout(120_000);
+  }).timeout(300_000);
 
   it('waits while the database there is another, and writes nothing to that', async () => {
     const handle = await orphaned();
@@ -66,7 +66,7 @@ describe('a fill that meets a worker it was not planned for', () => {
     await other.drop();
     await bed.worker();
     assert.equal((await handle.result()).rows, 1);
-  }).timeout(120_000);
+  }).timeout(300_000);
 
   it('is not called ended by a worker of another database when it is cancelled', async () => {
     const handle = await orphaned({ held: true });
@@ -83,5 +83,5 @@ describe('a fill that meets a worker it was not planned for', () => {
     await assert.rejects(handle.result(), { type: 'Cancelled' });
     assert.deepEqual(await bed.sessionsOf(handle.runId ?? ''), []);
     assert.deepEqual(await bed.database.sql('SELECT closed FROM repave.claim'), [{ closed: true }]);
-  }).timeout(120_000);
+  }).timeout(300_000);
 });

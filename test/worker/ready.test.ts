@@ -28,7 +28,7 @@ export default definePipeline({
 `;
 
 describe('days whose source is not ready', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let bed: Bed;
   let impatient: string;
   let batches: string;
@@ -116,8 +116,9 @@ describe('days whose source is not ready', function () {
 
   it('hold up no cancel', async () => {
     const { pipeline, client } = bed;
-    const handle = await client.backfill({ pipeline, from: '2024-03-01', to: '2024-03-02' });
-    await until(async () => (await handle.progress()).waiting === 2);
+    // One alone: of two, a slow machine might always be asking for one.
+    const handle = await client.backfill({ pipeline, keys: ['2024-03-01'] });
+    await until(async () => (await handle.progress()).waiting === 1);
     await handle.cancel();
     await assert.rejects(handle.result(), (error) => error instanceof BackfillFailed && error.type === 'Cancelled');
     assert.deepEqual(await filled(pipeline, '2024-03'), []);

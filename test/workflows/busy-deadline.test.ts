@@ -27,7 +27,7 @@ interface Other {
 }
 
 describe('waiting for other runs', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   const harness = new Harness();
 
   /** A backfill's parts, with other runs that are held on a queue of their own. */
@@ -65,9 +65,9 @@ describe('waiting for other runs', function () {
     const { calls, other, start } = parts({
       keys: [stuck, ended, between, later],
       // What is met first has its time over long before what is met last.
-      plan: { concurrency: 1, policy: { ...POLICY, giveUpAfterMs: 14_000 } },
+      plan: { concurrency: 1, policy: { ...POLICY, giveUpAfterMs: 12_000 } },
       fill: async (key) => {
-        if (key === between) await until(() => Date.now() > met + 7_000);
+        if (key === between) await until(() => Date.now() > met + 10_000);
       },
       control: {
         awaitPartitions: async ({ runs }) => {

@@ -65,7 +65,8 @@ describe('a partition whose source is not ready', () => {
   it('has one last try once its time is up, and fails then as it says', async () => {
     let tries = 0;
     const [handle, calls] = await start({
-      // Its first two tries must begin before it is up, however slow the machine.
+      // Its first two tries must begin before it is up, however slow the machine: nothing else is filled between them.
+      keys: [second, third, first],
       plan: { policy: { ...POLICY, giveUpAfterMs: 8_000 } },
       fill: async (key, { policy }) => {
         if (key !== first) return 1;

@@ -88,9 +88,15 @@ describe('partition', () => {
 
   it('keeps the type of the last failure when it gives up', async () => {
     const [handle, calls] = await start({
-      plan: { policy: { ledger: 'l', fingerprint: 'f', timeoutMs: 60_000, giveUpAfterMs: 4_000 } },
+      plan: { policy: { ledger: 'l', fingerprint: 'f', timeoutMs: 60_000, giveUpAfterMs: 60_000 } },
+      // The next try would be too late, so that the first is the last.
       fill: async () => {
-        throw ApplicationFailure.retryable('the database is away', 'DatabaseUnavailable', { attempt: 1 });
+        throw ApplicationFailure.create({
+          message: 'the database is away',
+          type: 'DatabaseUnavailable',
+          details: [{ attempt: 1 }],
+          nextRetryDelay: '2 minutes',
+        });
       },
     });
     await assert.rejects(handle.result(), failedAs('DatabaseUnavailable', 'the database is away'));
@@ -100,7 +106,7 @@ describe('partition', () => {
   it('ends as TimedOut, never as a bare time-out, where no attempt ever answered', async () => {
     const held = gate();
     const [handle, calls] = await start({
-      plan: { policy: { ledger: 'l', fingerprint: 'f', timeoutMs: 60_000, giveUpAfterMs: 2_000 } },
+      plan: { policy: { ledger: 'l', fingerprint: 'f', timeoutMs: 60_000, giveUpAfterMs: 4_000 } },
       fill: () => held.opened,
     });
     await assert.rejects(handle.result(), failedAs('TimedOut', 'giveUpAfter'));

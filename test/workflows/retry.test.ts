@@ -167,7 +167,7 @@ describe('retryFailed', () => {
   });
 
   it('pulled while the last word is written makes it go on', async () => {
-    const ending = gate();
+    const [ending, noted] = [gate(), gate()];
     let ends = 0;
     const { calls, handle, pull } = await start(
       {
@@ -176,9 +176,14 @@ describe('retryFailed', () => {
             if (ends++ === 0) await ending.opened;
             return { endedAt: `2024-03-0${ends}T00:00:00.000Z` };
           },
+          noteBackfill: async () => noted.open(),
         },
       },
-      (key, nth) => key === KEYS[5] && nth === 1,
+      async (key, nth) => {
+        // A note that is on its way is dropped as the backfill ends.
+        if (nth === 2) await noted.opened;
+        return key === KEYS[5] && nth === 1;
+      },
     );
     await until(() => ends === 1);
     await pull('retryFailed');
