@@ -175,7 +175,8 @@ describe('a network that drops packets', () => {
         const first = randomUUID();
         const filling = fill(database, fillRequest(holder, { run: first, key: '2024-03-01' }));
         await until('the first sleeps', () => asleep(first));
-        await fill(database, fillRequest(holder, { key: '2024-03-01' }));
+        const next = sqlPipeline('SELECT :date AS day, 1 AS n', { name: 'slow' });
+        await fill(database, fillRequest(next, { key: '2024-03-01' }));
         await filling;
       });
       assert.equal((await fills(test, 'slow', '2024-03-01')).length, 2);
