@@ -5,6 +5,7 @@ import { loadPipelines } from '../pipeline/load.js';
 import type { Settings } from '../settings.js';
 import { addCommand, type CommonOptions, type Context, runs, withTemporal } from './command.js';
 import { pipelinesFolder } from './database.js';
+import { type ProjectLedgers, projectLedgers } from './deploy-ledgers.js';
 import { changeLines } from './deploy-text.js';
 import { EXIT, type ExitCode } from './exit.js';
 import { counted } from './format.js';
@@ -23,7 +24,7 @@ export function registerDeploy(program: Command): void {
     examples: ['repave deploy', 'repave deploy --yes'],
     after:
       'Shows what differs, and with --yes applies it: adds, changes, and removes what no file asks for any more. Schedules by\n' +
-      '`repave schedule add`, of another task queue, and of a file that cannot be read are left alone; a paused one stays paused.\n' +
+      '`repave schedule add`, of another task queue or ledger, and of a file that cannot be read are left alone; a paused one stays paused.\n' +
       'Exits with 0 where nothing differs or all is applied, 1 where something differs, is refused by Temporal, or a file cannot be\n' +
       'read.',
   });
@@ -32,14 +33,18 @@ export function registerDeploy(program: Command): void {
     .action(runs<readonly [], DeployOptions>((context, _given, { yes = false }) => deploy(context, yes)));
 }
 
-async function deploy({ settings, output }: Context, yes: boolean): Promise<ExitCode> {
+/** Shows what differs, and with `yes` applies it. */
+export async function deploy({ settings, output }: Context, yes: boolean): Promise<ExitCode> {
   const { pipelines, broken } = await loadPipelines(pipelinesFolder(settings));
+  const ledgers = await projectLedgers(settings, pipelines);
   const wanted = [...pipelines.values()].flatMap((pipeline) =>
-    pipeline.schedule ? [scheduleRequest(pipeline, pipeline.schedule, 'deploy')] : [],
+    pipeline.schedule
+      ? [scheduleRequest(pipeline, pipeline.schedule, 'deploy', ledgers.ids.get(pipeline.database))]
+      : [],
   );
   const lookbacks = lookbacksOf(pipelines);
   return withClient(settings, async ({ schedules }) => {
-    const { changes, leftAlone } = await schedules.compare(wanted, [...broken.keys()]);
+    const { changes, leftAlone } = await schedules.compare(wanted, [...broken.keys()], [...ledgers.ids.values()]);
     const removed = changes.filter(({ kind }) => kind === 'removed').length;
     if (removed > 0 && pipelines.size + broken.size === 0) throw noPipelines(settings, removed);
     for (const change of changes) output.result(changeLines(change, output, lookbacks).join('\n'));
@@ -47,6 +52,9 @@ async function deploy({ settings, output }: Context, yes: boolean): Promise<Exit
       output.say(`${pipeline} is left as it is: ${why}.${asked ? ' The schedule in its file is not made.' : ''}`);
     }
     for (const [name, failure] of broken) output.say(output.errorColors.red(`✗ ${name}: ${failure.message}`));
+    const unmarked =
+      changes.some(({ kind }) => kind !== 'removed') || leftAlone.some(({ ledger }) => ledger !== undefined);
+    if (unmarked) for (const line of unaskedLines(ledgers)) output.say(line);
     const refused = yes ? await applied(schedules, changes) : [];
     for (const { pipeline, message } of refused) output.say(output.errorColors.red(`✗ ${pipeline}: ${message}`));
     output.document({
@@ -78,7 +86,17 @@ function noPipelines(settings: Settings, removed: number): Failure {
 function removalText(removed: number, { taskQueue }: Settings): string {
   return (
     `It removes the schedules of ${counted(removed, 'pipeline')}, which this project has no file of or whose file asks for none. ` +
-    `Projects that share the task queue ${taskQueue} remove each other’s: give each its own (REPAVE_TASK_QUEUE).`
+    `They may be another project's that shares the task queue ${taskQueue}, and the ledger, or deployed by an earlier version of Repave: ` +
+    'give each project its own (REPAVE_TASK_QUEUE).'
+  );
+}
+
+/** What is not known of schedules while a ledger cannot be asked. */
+function unaskedLines({ unasked }: ProjectLedgers): string[] {
+  return [...unasked].map(
+    ([variable, message]) =>
+      `The ledger of ${variable} was not asked: ${message} What was made for it is left alone, and what is made now does not say that ` +
+      'it was made for it: another project on this task queue may remove that.',
   );
 }
 

@@ -6,6 +6,13 @@ export function scheduleRequest(
   { name, changed }: Pick<Pipeline, 'name' | 'changed'>,
   schedule: PipelineSchedule,
   keeper: Keeper,
+  ledger?: string,
 ): ScheduleRequest {
-  return { pipeline: name, ...schedule, healsChanged: changed !== undefined, keeper };
+  return {
+    pipeline: name,
+    ...schedule,
+    healsChanged: changed !== undefined,
+    keeper,
+    ...(ledger !== undefined && { ledger }),
+  };
 }

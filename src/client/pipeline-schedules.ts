@@ -10,12 +10,13 @@ import { Failure } from '../failure.js';
 import {
   compareSchedules,
   keeperOf,
+  ledgerOf,
   othersOwn,
   type ScheduleChange,
   type ScheduleComparison,
 } from './schedule-changes.js';
-import { changesBetween, requestedFacts, standingFacts, type StandingSchedules } from './schedule-facts.js';
-import { dayOptions, healOptions, type ScheduleRequest } from './schedule-request.js';
+import { changesBetween, ledgerIn, requestedFacts, standingFacts, type StandingSchedules } from './schedule-facts.js';
+import { dayOptions, healOptions, LEDGER_FIELD, type ScheduleRequest } from './schedule-request.js';
 import { readSchedule, type SeenSchedule } from './seen-schedule.js';
 
 /** Schedules that are asked about at once. */
@@ -53,10 +54,17 @@ export class PipelineSchedules {
     return true;
   }
 
-  /** What `apply` has to do so that the schedules are as files want them. Changes nothing. `unread`: pipelines of broken files. */
-  async compare(wanted: readonly ScheduleRequest[], unread: readonly string[]): Promise<ScheduleComparison> {
+  /**
+   * What `apply` has to do so that the schedules are as files want them. Changes nothing. `unread`: pipelines of broken files;
+   * `ledgers`: ids of the project's own, since what was made for another ledger is not removed.
+   */
+  async compare(
+    wanted: readonly ScheduleRequest[],
+    unread: readonly string[],
+    ledgers: readonly string[] = [],
+  ): Promise<ScheduleComparison> {
     const names = new Set([...wanted.map(({ pipeline }) => pipeline), ...(await this.#listed())]);
-    return compareSchedules(wanted, await this.#standingOf([...names]), unread, this.#taskQueue);
+    return compareSchedules(wanted, await this.#standingOf([...names]), unread, this.#taskQueue, ledgers);
   }
 
   /**
@@ -75,7 +83,8 @@ export class PipelineSchedules {
       case 'changed':
         return this.#put(change.request, standing);
       case 'removed':
-        if (there && keeperOf(standing) !== 'deploy') throw madeMeanwhile(there.scheduleId);
+        if (there && (keeperOf(standing) !== 'deploy' || ledgerOf(standing) !== change.ledger))
+          throw madeMeanwhile(there.scheduleId);
         return this.#removeAll(standing);
       default:
         return change satisfies never;
@@ -154,7 +163,7 @@ export class PipelineSchedules {
         if (others !== undefined)
           throw new Failure('InvalidInput', `${options.scheduleId} is left as it is: ${others}.`);
         const { paused, note } = before.state;
-        return { ...options, state: { paused, note } };
+        return { ...options, action: withLedger(options.action, before.action.memo), state: { paused, note } };
       });
     } catch (error) {
       if (error instanceof ScheduleAlreadyRunning) throw madeMeanwhile(options.scheduleId);
@@ -210,6 +219,15 @@ export class PipelineSchedules {
 
 function madeMeanwhile(id: string): Failure {
   return new Failure('InvalidInput', `${id} was made by somebody else just now. Look again.`);
+}
+
+/** Who does not know for which ledger a schedule is leaves what it says of that. */
+function withLedger(
+  action: ScheduleOptions['action'],
+  before: ScheduleOptions['action']['memo'],
+): ScheduleOptions['action'] {
+  const ledger = ledgerIn(before);
+  return ledger === undefined ? action : { ...action, memo: { [LEDGER_FIELD]: ledger, ...action.memo } };
 }
 
 /** What Temporal says of a schedule that it does not take; undefined for any other error. */

@@ -2,6 +2,7 @@ import {
   changesBetween,
   type FieldChange,
   keeperIn,
+  ledgerIn,
   type KeptSchedule,
   keptSchedule,
   requestedFacts,
@@ -14,7 +15,7 @@ import type { ScheduleRequest } from './schedule-request.js';
 export type ScheduleChange = { readonly pipeline: string } & (
   | { readonly kind: 'added'; readonly request: ScheduleRequest }
   | { readonly kind: 'changed'; readonly request: ScheduleRequest; readonly fields: readonly FieldChange[] }
-  | { readonly kind: 'removed'; readonly was: KeptSchedule }
+  | { readonly kind: 'removed'; readonly was: KeptSchedule; readonly ledger?: string }
 );
 
 /** Schedules that `deploy` does not touch. */
@@ -23,6 +24,8 @@ export interface LeftAlone {
   readonly why: string;
   /** A file asks for another schedule, which is not made. */
   readonly wanted?: true;
+  /** For which ledger it was made, where that is why. */
+  readonly ledger?: string;
 }
 
 export interface ScheduleComparison {
@@ -33,13 +36,15 @@ export interface ScheduleComparison {
 
 /**
  * Compares what files ask for with the schedules that there are, by pipeline. What no file asks for any more is removed where
- * `deploy` made it, for workers of the same task queue; `unread` are pipelines of which no file could be read.
+ * `deploy` made it, for workers of the same task queue and for one of these `ledgers`, or without saying for which; `unread` are
+ * pipelines of which no file could be read.
  */
 export function compareSchedules(
   wanted: readonly ScheduleRequest[],
   standing: ReadonlyMap<string, StandingSchedules>,
   unread: readonly string[],
   taskQueue: string,
+  ledgers: readonly string[],
 ): ScheduleComparison {
   const changes: ScheduleChange[] = [];
   const leftAlone: LeftAlone[] = [];
@@ -48,6 +53,7 @@ export function compareSchedules(
     const request = requests.get(pipeline);
     const there = standing.get(pipeline) ?? {};
     const others = othersOwn(there, taskQueue);
+    const ledger = ledgerOf(there);
     if (others !== undefined) {
       // What others run beside us is no news where nobody asks for it here.
       if (request) leftAlone.push({ pipeline, why: others, wanted: true });
@@ -61,7 +67,12 @@ export function compareSchedules(
       leftAlone.push({ pipeline, why: 'its file cannot be read' });
     } else if (keeperOf(there) !== 'deploy') {
       leftAlone.push({ pipeline, why: 'it was made by `repave schedule add`' });
-    } else changes.push({ kind: 'removed', pipeline, was: keptSchedule(standingFacts(there)) });
+    } else if (ledger !== undefined && !ledgers.includes(ledger)) {
+      leftAlone.push({ pipeline, why: otherLedger(pipeline, ledger), ledger });
+    } else {
+      const was = keptSchedule(standingFacts(there));
+      changes.push({ kind: 'removed', pipeline, was, ...(ledger === undefined ? {} : { ledger }) });
+    }
   }
   return { changes, leftAlone };
 }
@@ -86,4 +97,16 @@ export function othersOwn({ day, heal }: StandingSchedules, taskQueue: string): 
 /** Who keeps the schedules; undefined where there are none. */
 export function keeperOf({ day, heal }: StandingSchedules): string | undefined {
   return keeperIn((day ?? heal)?.action.memo);
+}
+
+/** For which ledger the schedules were made; undefined where they do not say. */
+export function ledgerOf({ day, heal }: StandingSchedules): string | undefined {
+  return ledgerIn((day ?? heal)?.action.memo);
+}
+
+function otherLedger(pipeline: string, ledger: string): string {
+  return (
+    `it was made for the ledger ${ledger}, which is none of this project that was asked: another project’s on this task queue, say ` +
+    `(if it is to go: repave schedule remove ${pipeline})`
+  );
 }

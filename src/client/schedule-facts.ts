@@ -7,6 +7,7 @@ import {
   KEEPER_FIELD,
   type Keeper,
   KEEPERS,
+  LEDGER_FIELD,
   type ScheduleRequest,
 } from './schedule-request.js';
 
@@ -165,6 +166,12 @@ function startsText({ workflowType, workflowId = '', args, ...action }: Schedule
 /** Who keeps a schedule of ours; undefined for one of others. */
 export function keeperIn(memo: Readonly<Record<string, unknown>> | undefined): Keeper | undefined {
   return KEEPERS.find((keeper) => keeper === memo?.[KEEPER_FIELD]);
+}
+
+/** For which ledger a schedule of ours was made; undefined where it does not say. */
+export function ledgerIn(memo: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  const ledger = memo?.[LEDGER_FIELD];
+  return typeof ledger === 'string' ? ledger : undefined;
 }
 
 /** The cron that a spec was made from; other words for one that somebody has changed since. */

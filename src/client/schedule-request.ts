@@ -30,10 +30,15 @@ export interface ScheduleRequest {
   /** The pipeline says how its source has changed: the heal looks for that too. */
   readonly healsChanged: boolean;
   readonly keeper: Keeper;
+  /** Id of the ledger that its runs are recorded in, by which `deploy` tells a project's schedules from others'. Absent: not known. */
+  readonly ledger?: string;
 }
 
 /** Where a schedule's action says which of ours it is. */
 export const KEEPER_FIELD = 'repaveKeeper';
+
+/** Where it says for which ledger it was made. */
+export const LEDGER_FIELD = 'repaveLedger';
 
 export const DAY_MS = 86_400_000;
 const HEALED: readonly SelectableState[] = ['missing', 'failed', 'outdated'];
@@ -91,7 +96,7 @@ interface Own {
 }
 
 function options(
-  { cron, zone, keeper }: ScheduleRequest,
+  { cron, zone, keeper, ledger }: ScheduleRequest,
   taskQueue: string,
   { id, workflowId, input, summary, overlap, catchupWindow }: Own,
 ): ScheduleOptions {
@@ -102,7 +107,11 @@ function options(
     workflowId,
     taskQueue,
     args: [input],
-    memo: { ...memoFor(backfillMemo(input)), [KEEPER_FIELD]: keeper },
+    memo: {
+      ...memoFor(backfillMemo(input)),
+      [KEEPER_FIELD]: keeper,
+      ...(ledger === undefined ? {} : { [LEDGER_FIELD]: ledger }),
+    },
     staticSummary: summary,
     priority: { priorityKey: input.priority },
   };
