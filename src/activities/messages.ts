@@ -149,7 +149,7 @@ export interface NextBatchesRequest extends NextKeysRequest {
 /** Partitions whose sources were not ready, that are tried again together. */
 export interface WaitingKeys {
   readonly keys: readonly string[];
-  /** Milliseconds since the epoch: when they were first tried. */
+  /** Milliseconds since the epoch: when they were first tried; later by the pauses since, which do not count. */
   readonly since: number;
   /** When they are to be tried again. */
   readonly due: number;

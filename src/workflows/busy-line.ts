@@ -3,16 +3,20 @@ import type { BackfillPlan, BusyKeys } from '../activities/messages.js';
 import { MAX_CONCURRENCY } from '../contract.js';
 import { isTimeUp, waiting } from './control.js';
 import { type ChildOutcomes, failedAll, runsOf } from './fill-child.js';
+import type { WaitingClock } from './waiting-clock.js';
 
 /** Partitions that other runs fill: one activity waits for the first of these runs to end, however many there are. */
 export class BusyLine {
+  readonly #clock: WaitingClock;
   #waiting: BusyKeys[];
   /** Those whose other run has ended. */
   readonly #free: BusyKeys[] = [];
   /** Runs that are waited for now. */
   #awaited: readonly BusyKeys[] | undefined;
 
-  constructor(carried: readonly BusyKeys[] = []) {
+  /** `clock`: by which the groups have waited. */
+  constructor(clock: WaitingClock, carried: readonly BusyKeys[] = []) {
+    this.#clock = clock;
     this.#waiting = [...carried];
   }
 
@@ -66,7 +70,7 @@ export class BusyLine {
     const first = awaited[0]?.since ?? Infinity;
     const outcomes = new Map<string, { readonly kind: 'skipped' }>();
     try {
-      const { ended } = await waiting(first + policy.giveUpAfterMs).awaitPartitions({
+      const { ended } = await waiting(this.#clock.reaches(first + policy.giveUpAfterMs)).awaitPartitions({
         pipeline,
         ledger: policy.ledger,
         runs: awaited.map(({ id, keys }) => ({ id, keys })),
@@ -90,7 +94,9 @@ export class BusyLine {
       if (isCancellation(error) || CancellationScope.current().consideredCancelled) return outcomes;
       if (!(error instanceof ActivityFailure)) throw error;
       if (isTimeUp(error)) {
-        this.#release(awaited.filter(({ since }) => since <= Math.max(first, Date.now() - policy.giveUpAfterMs)));
+        this.#release(
+          awaited.filter(({ since }) => since <= Math.max(first, this.#clock.now() - policy.giveUpAfterMs)),
+        );
         return outcomes;
       }
       this.#waiting = this.#waiting.filter((group) => !awaited.includes(group));

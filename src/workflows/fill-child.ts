@@ -5,7 +5,9 @@ import {
   CancellationScope,
   CancelledFailure,
   ChildWorkflowFailure,
+  condition,
   executeChild,
+  isCancellation,
   ParentClosePolicy,
   patched,
 } from '@temporalio/workflow';
@@ -25,9 +27,14 @@ export type ChildOutcomes = ReadonlyMap<string, ChildOutcome>;
 
 /**
  * What becomes of a batch that another run fills, and that is to wait for it: it comes back as busy, or its lane waits, until a
- * time in milliseconds since the epoch, or it has waited long enough.
+ * time in milliseconds since the epoch, later where the backfill `isPaused` then, or it has waited long enough.
  */
-export type WhereToWait = 'behind the others' | { readonly until: number } | 'no longer';
+export type WhereToWait = 'behind the others' | InLane | 'no longer';
+
+interface InLane {
+  readonly until: number;
+  readonly isPaused?: () => boolean;
+}
 
 /** Milliseconds in which the ledger says what a batch that ended by itself has come to. */
 const LOOK_WITHIN_MS = 10 * 60_000;
@@ -155,7 +162,7 @@ async function busy(
     case 'wait': {
       const where = whereToWait(keys);
       if (where === 'behind the others') return all(keys, { kind: 'busy', id });
-      if (where !== 'no longer') return waitInLane(plan, keys, id, where.until);
+      if (where !== 'no longer') return waitInLane(plan, keys, id, where);
       return all(keys, {
         kind: 'failed',
         type: 'Conflict',
@@ -169,8 +176,16 @@ async function busy(
   }
 }
 
-/** Waits for the other run in the lane itself; its time over, nothing is known, and one more try says how it stands. */
-async function waitInLane(plan: BackfillPlan, keys: Batch, id: string, until: number): Promise<ChildOutcomes> {
+/**
+ * Waits for the other run in the lane itself; its time over, nothing is known, and one more try says how it stands. A pause
+ * starts nothing, so that the try comes after it.
+ */
+async function waitInLane(
+  plan: BackfillPlan,
+  keys: Batch,
+  id: string,
+  { until, isPaused = () => false }: InLane,
+): Promise<ChildOutcomes> {
   try {
     const { wanted, wantedKeys = wanted ? keys : [] } = await waiting(until).awaitPartition({
       pipeline: plan.pipeline,
@@ -188,7 +203,19 @@ async function waitInLane(plan: BackfillPlan, keys: Batch, id: string, until: nu
   } catch (error) {
     if (cancelled()) return all(keys, { kind: 'cancelled' });
     if (!(error instanceof ActivityFailure)) throw error;
-    return until < Infinity && isTimeUp(error) ? new Map() : failedAll(keys, error);
+    if (until === Infinity || !isTimeUp(error)) return failedAll(keys, error);
+    return isPaused() && !(await resumed(isPaused)) ? all(keys, { kind: 'cancelled' }) : new Map();
+  }
+}
+
+/** Waits until the backfill is resumed; false where it is cancelled before. */
+async function resumed(isPaused: () => boolean): Promise<boolean> {
+  try {
+    await condition(() => !isPaused());
+    return true;
+  } catch (error) {
+    if (isCancellation(error)) return false;
+    throw error;
   }
 }
 

@@ -6,31 +6,33 @@ import type { Batch } from './key-pager.js';
 import type { Remaining, Work } from './remaining.js';
 import type { Shared } from './shared.js';
 import type { ChildOutcome } from './tally.js';
+import type { WaitingClock } from './waiting-clock.js';
 
 /**
  * Fills what a lane has taken, counts how it ended, and puts what is to be tried again behind the others. Says whether some of
  * it waits for other runs.
  */
 export async function fillWork(shared: Shared, remaining: Remaining, work: Work): Promise<boolean> {
-  const { plan, tally } = shared;
+  const { plan, tally, steering } = shared;
   const { line, busy } = remaining;
-  const { keys, retry, since = Date.now() } = work;
+  const { clock } = steering;
+  const { keys, retry, since = clock.now() } = work;
   if (retry && work.since === undefined) for (const key of keys) tally.takeAgain(key);
   const until = since + plan.policy.giveUpAfterMs;
-  let reserved: Batch = plan.asksReady && Date.now() < until && line.reserve(keys) ? keys : [];
-  const notReady: FillPolicy['notReady'] = reserved.length > 0 ? 'yield' : Date.now() < until ? undefined : 'fail';
+  let reserved: Batch = plan.asksReady && clock.now() < until && line.reserve(keys) ? keys : [];
+  const notReady: FillPolicy['notReady'] = reserved.length > 0 ? 'yield' : clock.now() < until ? undefined : 'fail';
   const whereToWait = (batch: Batch): WhereToWait => {
     if (!patched('busy-line')) return { until: Infinity };
-    if (Date.now() >= until) return 'no longer';
+    if (clock.now() >= until) return 'no longer';
     if (reserved === keys) return 'behind the others';
-    if (!line.reserve(batch)) return { until };
+    if (!line.reserve(batch)) return { until: clock.reaches(until), isPaused: () => clock.stands };
     reserved = [...reserved, ...batch];
     return 'behind the others';
   };
   remaining.begin(keys);
   const outcomes = await fillChild(plan, keys, notReady, whereToWait);
   remaining.end(keys);
-  line.settle(reserved, waitingAgain(work, outcomes, line.size, since, until));
+  line.settle(reserved, waitingAgain(work, outcomes, line.size, since, until, clock));
   const groups = busyAgain(work, outcomes, since);
   for (const group of groups) busy.add(group);
   for (const [key, outcome] of outcomes) settle(shared, remaining, key, outcome, retry);
@@ -67,8 +69,9 @@ function waitingAgain(
   waiting: number,
   since: number,
   until: number,
+  clock: WaitingClock,
 ): WaitingKeys[] {
-  const waited = Date.now() - since;
+  const waited = clock.now() - since;
   const delay = (key: string): number | undefined => {
     const outcome = outcomes.get(key);
     if (outcome?.kind !== 'not ready') return undefined;
@@ -77,7 +80,7 @@ function waitingAgain(
   };
   return runsOf(keys, (key) => delay(key) !== undefined).map((run) => {
     const wait = Math.min(...run.map((key) => delay(key) ?? 0));
-    return { keys: run, since, due: Math.min(Date.now() + wait, until), retry };
+    return { keys: run, since, due: Math.min(Date.now() + wait, clock.reaches(until)), retry };
   });
 }
 

@@ -38,12 +38,11 @@ export class Lanes {
 
   /** `cap`: keys after which this run takes no more. */
   constructor(shared: Shared, page: readonly Batch[], carried: CarriedBackfill | undefined, cap = Infinity) {
-    const { plan, retry, steering } = shared;
     this.#shared = shared;
-    this.#remaining = new Remaining(plan, page, carried, retry, () => steering.canary);
+    this.#remaining = new Remaining(shared, page, carried);
     this.#from = this.#remaining.taken;
     this.#cap = cap;
-    this.#regrow = plan.policy.backfill !== undefined;
+    this.#regrow = shared.plan.policy.backfill !== undefined;
     this.#count();
   }
 

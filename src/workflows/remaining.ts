@@ -1,11 +1,13 @@
-import type { BackfillPlan, BusyKeys, CarriedBackfill, WaitingKeys } from '../activities/messages.js';
+import type { BusyKeys, CarriedBackfill, WaitingKeys } from '../activities/messages.js';
 import { BusyLine } from './busy-line.js';
 import { type Batch, KeyPager } from './key-pager.js';
 import { nextPage } from './next-page.js';
 import type { RetryPass } from './retry-pass.js';
+import type { Shared } from './shared.js';
+import type { WaitingClock } from './waiting-clock.js';
 import { WaitingLine } from './waiting-line.js';
 
-/** Keys on their way to a child; with `since`, ones that were tried before. */
+/** Keys on their way to a child; with `since`, ones that were tried before: by the waiting clock when first. */
 export type Work = Pick<WaitingKeys, 'keys' | 'retry'> & Partial<Pick<WaitingKeys, 'since'>>;
 
 type Carried = Pick<CarriedBackfill, 'cursor' | 'waiting' | 'busy' | 'retry'>;
@@ -19,23 +21,18 @@ export class Remaining {
   readonly line: WaitingLine;
   readonly #pager: KeyPager;
   readonly #retry: RetryPass;
+  readonly #clock: WaitingClock;
   readonly #canary: () => number | undefined;
   /** Keys that a child fills now. */
   readonly #inHand = new Set<string>();
 
-  /** `canary`: how many keys may be taken as long as the first ones are to be filled alone. */
-  constructor(
-    plan: BackfillPlan,
-    page: readonly Batch[],
-    carried: Carried | undefined,
-    retry: RetryPass,
-    canary: () => number | undefined,
-  ) {
+  constructor({ plan, retry, steering }: Shared, page: readonly Batch[], carried: Carried | undefined) {
     this.#pager = new KeyPager(plan, carried?.cursor ?? { taken: 0 }, page, (behind) => nextPage(plan, behind));
-    this.busy = new BusyLine(carried?.busy);
+    this.busy = new BusyLine(steering.clock, carried?.busy);
     this.line = new WaitingLine(carried?.waiting, () => this.busy.size, plan.maxWaiting);
     this.#retry = retry;
-    this.#canary = canary;
+    this.#clock = steering.clock;
+    this.#canary = () => steering.canary;
   }
 
   /** Keys taken so far, over all runs, not counting those that were taken again. */
@@ -70,8 +67,12 @@ export class Remaining {
 
   /** Where a later run goes on. */
   get carried(): Carried {
-    const { groups: waiting } = this.line;
-    const { groups: busy } = this.busy;
+    const moved = <Group extends BusyKeys | WaitingKeys>(group: Group): Group => ({
+      ...group,
+      since: this.#clock.carried(group.since),
+    });
+    const waiting = this.line.groups.map(moved);
+    const busy = this.busy.groups.map(moved);
     const { carried: retry } = this.#retry;
     return {
       cursor: this.#pager.cursor,

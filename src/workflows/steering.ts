@@ -9,12 +9,15 @@ import {
 } from '../contract.js';
 import type { Pace } from './pace.js';
 import type { RetryPass } from './retry-pass.js';
+import { WaitingClock } from './waiting-clock.js';
 
 /** One pull of a lever, judged to be well formed. */
 export type Pull = { readonly [L in Lever]: { readonly lever: L; readonly input: LeverInputs[L] } }[Lever];
 
 /** How a backfill is set, by its plan, by levers and by itself. The same pull, told twice, is one. */
 export class Steering {
+  /** How long partitions have waited is told by this. */
+  readonly clock = new WaitingClock(() => this.#paused);
   readonly #retry: RetryPass;
   readonly #pace: Pace;
   readonly #changed: () => void;
@@ -162,7 +165,7 @@ export class Steering {
 
   #resume(): boolean {
     if (!this.#paused) return false;
-    this.#paused = undefined;
+    this.#endPause();
     // The pause says nothing about how fast it goes.
     this.#pace.restart();
     // A canary is judged by all of its partitions.
@@ -173,7 +176,12 @@ export class Steering {
   #stop(): boolean {
     if (this.#stopping) return false;
     this.#stopping = true;
-    this.#paused = undefined;
+    this.#endPause();
     return true;
+  }
+
+  #endPause(): void {
+    if (this.#paused) this.clock.skip(this.#paused);
+    this.#paused = undefined;
   }
 }
