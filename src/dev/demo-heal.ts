@@ -6,13 +6,13 @@ import { type BackfillInput, type BackfillResult, DEFAULTS, type PartitionState,
 import { loadPipeline } from '../pipeline/load.js';
 import type { Pipeline } from '../pipeline/pipeline.js';
 import { stateOf } from '../warehouse/partition-state.js';
-import { readBackfills } from '../warehouse/backfills.js';
 import type { Database } from '../warehouse/database.js';
 import { registeredPipelines } from '../warehouse/ledger.js';
 import { partitionStates } from '../warehouse/partition-states.js';
 import type { Finding } from '../warehouse/findings.js';
 import { ALL_KEYS, verifyPipeline } from '../warehouse/verify-pipeline.js';
 import { DEMO_BACKFILL } from './demo.js';
+import { cancelLeftOpen, leftOpen } from './demo-left-open.js';
 import { type DemoReport, readReport } from './demo-report.js';
 import { type DemoServers, type DemoServersOptions, PACKAGE, withDemoServers } from './demo-servers.js';
 import { delay } from './owned-process.js';
@@ -67,15 +67,14 @@ export async function runDemoHeal(
 async function settle(options: DemoHealOptions, servers: DemoServers, versions: Versions): Promise<void> {
   const { database, withClient } = servers;
   const pipeline = await versions.write('current');
-  const open = await readBackfills(database, { pipeline: pipeline.name, open: true, limit: 100 });
+  const open = await withClient((repave) => leftOpen(repave, database, pipeline.name));
   const whole = (await picture(database, pipeline)).every(({ state }) => state === 'filled');
   if (open.length === 0 && whole && (await readReport(database)).differing === 0) return;
   options.say('Not every date is filled yet: that comes first.');
   await versions.serve('current');
   await withClient(async (repave) => {
+    await cancelLeftOpen(repave, database, DEMO_BACKFILL, options.say);
     const backfill = await repave.backfill(DEMO_BACKFILL);
-    // An earlier run's, by a version of the pipeline that no worker has any more.
-    for (const { id } of open) if (id !== backfill.id) await repave.handle(id).cancel();
     for await (const progress of backfill.follow()) options.onProgress(progress);
     await backfill.result();
   });

@@ -1,4 +1,5 @@
 import type { BackfillInput, BackfillResult, Progress } from '../contract.js';
+import { cancelLeftOpen } from './demo-left-open.js';
 import { type DemoReport, readReport } from './demo-report.js';
 import { type DemoServersOptions, PACKAGE, withDemoServers } from './demo-servers.js';
 
@@ -35,6 +36,7 @@ export async function runDemo(
   return withDemoServers(options, async ({ database, startWorker, withClient }) => {
     await startWorker(PACKAGE);
     return withClient(async (repave) => {
+      await cancelLeftOpen(repave, database, DEMO_BACKFILL, options.say);
       options.onFilling();
       const backfill = await repave.backfill(DEMO_BACKFILL);
       if (backfill.joined) options.say('A backfill that an earlier run left unfinished goes on.');
