@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { Context } from '@temporalio/activity';
 import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import { type BackfillResult, MAX_WAITING, partitionWorkflowId, type Progress } from '../../src/contract.js';
 import { cancelled, failureOf, Harness } from './harness.js';
@@ -59,27 +60,31 @@ describe('waiting for other runs', function () {
     handle.query<Progress>('progress');
 
   it('ends for each when its own time is over: it alone fails, after a last try', async () => {
-    const [stuck = '', between = '', ended = '', later = ''] = days('2024-01-01', 4);
-    let met = 0;
+    const [stuck = '', ended = '', first = '', second = '', later = ''] = days('2024-01-01', 5);
+    // Not in the past until it is known: a fill may begin before.
+    let met = Infinity;
     let laterHasEnded = false;
     const { calls, other, start } = parts({
-      keys: [stuck, ended, between, later],
-      // What is met first has its time over long before what is met last.
+      keys: [stuck, ended, first, second, later],
+      // What is met first has its time over long before what is met last: two fills lie between, each shorter than that time.
       plan: { concurrency: 1, policy: { ...POLICY, giveUpAfterMs: 12_000 } },
       fill: async (key) => {
-        if (key === between) await until(() => Date.now() > met + 10_000);
+        if (key === first) await until(() => Date.now() > met + 5_000);
+        if (key === second) await until(() => Date.now() > met + 10_000);
       },
       control: {
         awaitPartitions: async ({ runs }) => {
           const last = runs.find(({ keys }) => keys[0] === later);
-          if (!laterHasEnded || !last) return await untilCancelled();
+          const context = Context.current();
+          // Ends by its cancel, too.
+          for (; !laterHasEnded || !last; await context.sleep(200)) context.heartbeat();
           return { ended: [{ id: last.id, wantedKeys: last.keys }] };
         },
       },
     });
     const others = [await other(stuck), await other(ended), await other(later)] as const;
     const handle = await start();
-    await until(async () => (await progressOf(handle)).running.some(({ keys }) => keys === between));
+    await until(async () => (await progressOf(handle)).running.some(({ keys }) => keys === first));
     met = Date.now();
     // Nobody tells the backfill of this end: its last try finds it.
     await others[1].end();
@@ -90,8 +95,9 @@ describe('waiting for other runs', function () {
     laterHasEnded = true;
     await others[2].end();
     const result = (await failureOf(handle)).details?.[0] as BackfillResult;
-    assert.deepEqual([result.filled, result.failed], [3, 1]);
-    assert.deepEqual(fillsOf(calls).sort(), [between, ended, later].map((key) => `fillPartition ${key}`).sort());
+    assert.deepEqual([result.filled, result.failed], [4, 1]);
+    const filled = [ended, first, second, later].map((key) => `fillPartition ${key}`);
+    assert.deepEqual(fillsOf(calls).sort(), filled);
     const events = await eventsOf(handle);
     assert.deepEqual(failedTasks(events), []);
     assert.ok(scheduledActivities(events).filter((name) => name === 'awaitPartitions').length <= 4);
