@@ -14,10 +14,7 @@ describe('watching what pipelines are made of', () => {
 
   const write = (path: string, text: string): void => {
     mkdirSync(join(project, path, '..'), { recursive: true });
-    // At once: a look may come between the two steps of a plain write, and would find it empty.
-    const beside = `${project}-beside`;
-    writeFileSync(beside, text);
-    renameSync(beside, join(project, path));
+    writeFileSync(join(project, path), text);
   };
   const told = (expected: readonly string[]): Promise<void> =>
     until(`to be told: ${expected.join(', ')}`, async () => seen.length >= expected.length).then(() => {
