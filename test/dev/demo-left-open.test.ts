@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { cancelLeftOpen, leftOpen } from '../../src/dev/demo-left-open.js';
 import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { Installation } from '../chaos/installation.js';
+import { until } from '../chaos/until.js';
 import { createNamespace } from '../e2e/temporal-cli.js';
 
 const PIPELINE = `demo_${randomBytes(4).toString('hex')}`;
@@ -38,14 +39,20 @@ describe('what a demo that was killed has left open', function () {
   it('is cancelled: what was planned by a version that is gone, what no worker had begun, and not the fill of every date', async () => {
     const { client, project } = installation;
     const keys = (...dates: string[]) => client.backfill({ pipeline: PIPELINE, keys: dates });
-    const worker = await installation.startWorker();
+    // The next demo ends the worker that a killed one has left.
+    const worker = await installation.startWorker({ env: { REPAVE_SHUTDOWN_GRACE: '1' } });
     await installation.hold();
     const planned = await keys('2024-01-02');
     await installation.heldFills(1, PIPELINE);
-    await worker.kill();
+    await worker.stop();
     const unbegun = await keys('2024-01-03');
     const whole = await client.backfill(GOES_ON);
-    assert.deepEqual((await leftOpen(client, database, PIPELINE)).sort(), [planned.id, unbegun.id, whole.id].sort());
+    // Temporal's list lags a little behind what was just started.
+    const open = await until('three that are open', async () => {
+      const ids = await leftOpen(client, database, PIPELINE);
+      return ids.length === 3 && ids;
+    });
+    assert.deepEqual(open.sort(), [planned.id, unbegun.id, whole.id].sort());
 
     await installation.release();
     writeFileSync(join(project, 'pipelines', `${PIPELINE}.sql`), file(2));
