@@ -20,10 +20,17 @@ const rowsCheck = exactObject('setting', 'bounds such as { min: 1 }', {
   .refine(({ min, max }) => min !== undefined || max !== undefined, 'min, max or both')
   .refine(({ min, max }) => min === undefined || max === undefined || min <= max, 'a min that is not above max');
 
+/** A column's value. A number that JavaScript may have rounded is refused: it may be another's. */
 export const scalar = z.custom<string | number | boolean>(
-  (value) => typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value),
-  'a text, a number, or true or false',
+  (value) => typeof value === 'string' || typeof value === 'boolean' || (Number.isFinite(value) && !isRounded(value)),
+  {
+    error: ({ input }) =>
+      isRounded(input)
+        ? 'a number beyond 9007199254740991, where JavaScript rounds, as a text'
+        : 'a text, a number, or true or false',
+  },
 );
+
 export const queryText = textThat('a query, one SELECT', (text) => text.trim() !== '');
 
 /** An object by column name, of at least one. */
@@ -113,3 +120,7 @@ export const checkSetting = exactObject('check', 'a check such as { rows: { min:
     if (sum) return Object.entries(sum).map(([column, equals]) => ({ ...common, kind: 'sum', column, equals }));
     return [{ ...common, kind: 'sql', query: sql ?? '', ...(name === undefined ? {} : { name }) }];
   });
+
+function isRounded(value: unknown): boolean {
+  return Number.isInteger(value) && !Number.isSafeInteger(value);
+}

@@ -1,4 +1,4 @@
-import { isMap, isScalar, LineCounter, type Node, parseDocument, visit } from 'yaml';
+import { isMap, isNode, isScalar, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import type { FileProblem } from './invalid-pipeline.js';
 import { nearestNames } from './nearest-name.js';
 import { readSqlSettings, type ReadSqlSettings, SETTING_NAMES } from './settings.js';
@@ -8,6 +8,8 @@ const MARKER = /^\s*--+[ \t]*repave\s*:?\s*$/i;
 const COMMENT = /^\s*--/;
 /** A line with a cron that begins as no plain value of YAML may. */
 const BARE_CRON = /(^|[\s{,])(schedule|cron):\s*[*@]/;
+/** Settings that hold values of columns. */
+const OF_COLUMNS: readonly unknown[] = ['scope', 'accepted', 'range'];
 const UNQUOTED_CRON = 'a cron that begins with * or @ must stand in quotes, as in `schedule: "*/15 * * * *"`';
 
 /** A SQL file taken apart: its settings and the query below them. */
@@ -89,6 +91,7 @@ function readHeader(yaml: string, firstLine: number): Header {
       if (isScalar(pair.key) && pair.key.source === '<<') refuse('merge key (<<)');
       const wantsText = isScalar(pair.key) && (pair.key.value === 'version' || pair.key.value === 'start');
       if (wantsText && isScalar(pair.value) && pair.value.source !== undefined) pair.value.value = pair.value.source;
+      if (isScalar(pair.key) && OF_COLUMNS.includes(pair.key.value) && isNode(pair.value)) takeAsWritten(pair.value);
     },
   });
   // What aliases of aliases stand for may be without end.
@@ -104,6 +107,20 @@ function readHeader(yaml: string, firstLine: number): Header {
     })),
     lineOf: lineOfPath,
   };
+}
+
+/**
+ * A column's value is what PostgreSQL makes of its text: as numbers, 0123 would be another text, and 9007199254740993 another
+ * whole number, by which a scope would delete the rows of its neighbour.
+ */
+function takeAsWritten(node: Node): void {
+  visit(node, {
+    Scalar(key, scalar) {
+      const { value, source } = scalar;
+      if (key === 'key' || source === undefined) return;
+      if (typeof value === 'number' ? Number.isFinite(value) : typeof value === 'boolean') scalar.value = source;
+    },
+  });
 }
 
 /** Where the setting of a path is written; the nearest enclosing one where it is missing. */

@@ -32,7 +32,7 @@ export function unsafeReasons(row: CatalogRow, pipeline: string, target: string)
     reasons.push(
       new Failure(
         'SchemaMismatch',
-        `The target ${target} of ${pipeline} has rules that put another statement in place of INSERT or DELETE (${row.rules.join(', ')}): a fill could not tell what became of its rows. The old rows stand. Drop them, or use triggers.`,
+        `The target ${target} of ${pipeline} has rules on INSERT or DELETE (${row.rules.join(', ')}): they do something else with a fill's rows, or read its query once more, and a fill could not tell what became of them. The old rows stand. Drop them, or use triggers.`,
       ),
     );
   }

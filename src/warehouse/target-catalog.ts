@@ -66,7 +66,7 @@ SELECT target.oid::pg_catalog.int8::pg_catalog.float8 AS oid, target.root::pg_ca
        ARRAY(SELECT DISTINCT k.conname::pg_catalog.text FROM pg_catalog.pg_constraint k JOIN tree ON k.confrelid = tree.oid
               WHERE k.contype = 'f' AND k.confdeltype IN ('c', 'n', 'd') ORDER BY 1) AS cascades,
        ARRAY(SELECT DISTINCT r.rulename::pg_catalog.text FROM pg_catalog.pg_rewrite r JOIN tree ON r.ev_class = tree.oid
-              WHERE r.is_instead AND r.ev_type IN ('3', '4') AND r.ev_enabled <> 'D' ORDER BY 1) AS rules,
+              WHERE r.ev_type IN ('3', '4') AND r.ev_enabled <> 'D' ORDER BY 1) AS rules,
        EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN tree ON t.tgrelid = tree.oid WHERE NOT t.tgisinternal) AS has_triggers,
        -- 1: for each row, 2: before, 4: INSERT (TRIGGER_TYPE_… of the server's pg_trigger.h)
        EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN tree ON t.tgrelid = tree.oid
@@ -102,9 +102,15 @@ SELECT target.oid::pg_catalog.int8::pg_catalog.float8 AS oid, target.root::pg_ca
             FROM pg_catalog.pg_index i
             CROSS JOIN LATERAL pg_catalog.unnest(i.indkey) WITH ORDINALITY AS k(attnum, place)
             JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+            JOIN pg_catalog.pg_opclass o ON o.oid = i.indclass[k.place::pg_catalog.int4 - 1]
            WHERE i.indrelid = target.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL
              AND k.place <= i.indnkeyatts
            GROUP BY i.indexrelid
-          -- NULLs are all different to an ordinary unique index, and the same to the check.
-          HAVING pg_catalog.bool_and(a.attnotnull)) u) AS unique_keys
+          -- NULLs are all different to an ordinary unique index, and the same to the check. By another operator class or collation
+          -- than the column's, values that are equal may be two, unless to both collations only the same bytes are equal.
+          HAVING pg_catalog.bool_and(a.attnotnull AND o.opcdefault AND (
+                   a.attcollation = i.indcollation[k.place::pg_catalog.int4 - 1]
+                   OR NOT EXISTS (SELECT FROM pg_catalog.pg_collation c
+                                   WHERE NOT c.collisdeterministic
+                                     AND c.oid IN (a.attcollation, i.indcollation[k.place::pg_catalog.int4 - 1]))))) u) AS unique_keys
   FROM target`;

@@ -176,6 +176,19 @@ export default definePipeline({
     assert.equal(lineOf({ kind: 'select' }), 17);
   });
 
+  it('refuses a value of a column that JavaScript has rounded', async () => {
+    const examined = await examineTypescript(`import { definePipeline } from 'repave';
+export default definePipeline({
+  target: 'rates',
+  partition: { column: 'day', by: 'day' },
+  scope: { tenant: 9007199254740993, shop: 9007199254740991, plant: '0123' },
+  rows: () => [],
+});
+`);
+    assert.deepEqual(found(examined), ['5: scope.tenant is 9007199254740992 (a number)']);
+    assert.match(examined.problems[0]?.message ?? '', /expected a number beyond 9007199254740991, .* as a text\.$/);
+  });
+
   it('refuses a ready that is no function, and goes on without', async () => {
     const examined = await examineTypescript(`import { definePipeline } from 'repave';
 export default definePipeline({

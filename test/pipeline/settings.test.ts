@@ -43,6 +43,30 @@ describe('settings: what each gives', () => {
     );
   });
 
+  it('values of columns as they are written, where a number would be another value', async () => {
+    const { scope, checks } = await withSettings([
+      'scope: { id: 9007199254740993, plant: 0123, release: 1.0, live: TRUE, day: 2024-01-01, shop: 7, share: .5 }',
+      'checks:',
+      '  - accepted: { id: [9007199254740993, 1e3, 0x1F, "007"], paid: [True, false] }',
+      '  - range: { id: { min: -9223372036854775808, max: 9223372036854775807 }, share: { min: 0.10, max: 1 } }',
+    ]);
+    assert.deepEqual(scope, {
+      id: '9007199254740993',
+      plant: '0123',
+      release: '1.0',
+      live: 'TRUE',
+      day: '2024-01-01',
+      shop: '7',
+      share: '.5',
+    });
+    assert.deepEqual(checks, [
+      { kind: 'accepted', column: 'id', values: ['9007199254740993', '1e3', '0x1F', '007'] },
+      { kind: 'accepted', column: 'paid', values: ['True', 'false'] },
+      { kind: 'range', column: 'id', min: '-9223372036854775808', max: '9223372036854775807' },
+      { kind: 'range', column: 'share', min: '0.10', max: '1' },
+    ]);
+  });
+
   it('nothing of what is not set', async () => {
     const read = await withSettings([]);
     for (const name of ['source', 'scope', 'ready', 'skipUnchanged', 'create', 'batch', 'formerly'])

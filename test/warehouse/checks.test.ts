@@ -126,6 +126,22 @@ describe('the checks of a fill', () => {
         ['note'],
         true,
       ],
+      'an index by another collation, to which too only the same bytes are equal': [
+        'CREATE UNIQUE INDEX ON target (note COLLATE "C")',
+        ['note'],
+        true,
+      ],
+      'not by one to which values differ that are equal in the column': [
+        `CREATE COLLATION cases (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+         ALTER TABLE target ALTER note TYPE text COLLATE cases; CREATE UNIQUE INDEX ON target (note COLLATE "C")`,
+        ['note'],
+        false,
+      ],
+      'not by one of an operator class with an equality of its own': [
+        'CREATE UNIQUE INDEX ON target (note text_pattern_ops)',
+        ['note'],
+        false,
+      ],
       'not by one over more columns': ['CREATE UNIQUE INDEX ON target (day, note, n)', ['day', 'note'], false],
       'not by a partial one': [`CREATE UNIQUE INDEX ON target (note) WHERE n > 0`, ['note'], false],
       'not by one over an expression': ['CREATE UNIQUE INDEX ON target (lower(note))', ['note'], false],

@@ -192,7 +192,13 @@ const FAILS: Readonly<Record<string, readonly [made: string, type: FailureType, 
   'a rule in place of INSERT': [
     `CREATE TABLE target (day date NOT NULL, n int); CREATE RULE lose AS ON INSERT TO target WHERE NEW.n = 3 DO INSTEAD NOTHING`,
     'SchemaMismatch',
-    /rules that put another statement in place of INSERT or DELETE \(lose\)/,
+    /has rules on INSERT or DELETE \(lose\)/,
+  ],
+  'a rule beside DELETE': [
+    `CREATE TABLE target (day date NOT NULL, n int); CREATE TABLE log (day date);
+     CREATE RULE also AS ON DELETE TO target DO ALSO INSERT INTO log VALUES (OLD.day)`,
+    'SchemaMismatch',
+    /has rules on INSERT or DELETE \(also\)/,
   ],
   'a foreign key into it that cascades': [
     'CREATE TABLE target (day date NOT NULL, n int UNIQUE); CREATE TABLE child (n int CONSTRAINT child_of REFERENCES target (n) ON DELETE CASCADE)',
