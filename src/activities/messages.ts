@@ -94,6 +94,11 @@ export interface BackfillPlan {
     readonly counts?: Readonly<Record<PartitionState, number>>;
     readonly downstream?: readonly DownstreamResult[];
   };
+  /**
+   * Of a heal: partitions that are not ready are left to the next heal, so many milliseconds after they were first tried. Absent:
+   * they fail after `giveUpAfterMs`.
+   */
+  readonly leavesAfterMs?: number;
   /** Once all of it is filled, what depends on it is filled too. */
   readonly downstream?: true;
   /** Absent: `continue`. */
@@ -163,6 +168,15 @@ export interface BusyKeys extends Omit<WaitingKeys, 'due'> {
   readonly id: string;
 }
 
+/** Partitions that were not ready, and are left to the next heal. */
+export interface LeftNotReady {
+  readonly count: number;
+  /** The first of them, at most the contract's limit of listed failures. */
+  readonly keys: readonly string[];
+  /** What stood in the way of the first, where that is known. */
+  readonly reason?: string;
+}
+
 /** How far the failed partitions are filled again. */
 export interface CarriedRetry {
   /** The last key that was taken again. Absent: none yet. */
@@ -222,6 +236,8 @@ export interface CarriedBackfill {
   readonly waiting?: readonly WaitingKeys[];
   readonly busy?: readonly BusyKeys[];
   readonly retry?: CarriedRetry;
+  /** Absent: none. */
+  readonly leftNotReady?: LeftNotReady;
   readonly pace?: CarriedPace;
   readonly setting?: CarriedSetting;
   /** Present where what depends on it was filled before a lever made work again. */

@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import {
   DEFAULT_CONCURRENCY,
   DEFAULTS,
+  healScheduleId,
   MAX_LISTED_KEYS,
   MAX_WAITING_AFTER,
   type BackfillInput,
@@ -74,6 +75,7 @@ export function planBackfill(deps: ActivityDeps): (request: PlanBackfillRequest)
       const by = await startedBy();
       const settings = {
         ...settingsOf(input, pipeline),
+        leavesAfterMs: leavesAfterMs(request, pipeline),
         searchAttributes: (await deps.hasSearchAttributes()) || undefined,
         notifies: deps.hooks.length > 0 || undefined,
       };
@@ -185,6 +187,12 @@ function settingsOf(input: BackfillInput, pipeline: Pipeline) {
     canary: input.canary,
     tries: input.tries,
   } as const satisfies Partial<BackfillPlan>;
+}
+
+/** A heal comes again: it does not hold up the next one for what is not ready. */
+function leavesAfterMs({ scheduledBy }: PlanBackfillRequest, { name, ready, after, retry }: Pipeline) {
+  if (scheduledBy !== healScheduleId(name) || (!ready && !after)) return undefined;
+  return Math.min(DEFAULTS.healWaitsMs, retry.giveUpAfterMs);
 }
 
 /** A pipeline of a dry run, as the result lists it. */

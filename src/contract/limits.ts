@@ -40,6 +40,8 @@ export const DEFAULTS = {
   maxFailures: 1,
   /** Times that healing tries what fails in the same way. */
   healTries: 3,
+  /** For so long a heal tries what is not ready; then it leaves it to the next heal. */
+  healWaitsMs: 3_600_000,
   /** Partitions that a schedule's run fills: the newest finished one, with all that were finished since the scheduled time before. */
   scheduledLast: 1,
   schedulePriority: 2,

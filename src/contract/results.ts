@@ -120,6 +120,13 @@ export interface BackfillResult extends BackfillCounts {
    * @minimum 0
    */
   readonly resting?: number;
+  /**
+   * Of a heal that a schedule has started: partitions that were not ready and are left to the next heal. They count as skipped.
+   *
+   * @integer
+   * @minimum 0
+   */
+  readonly leftNotReady?: number;
   /** With `downstream`: how the backfills of the pipelines that depend on it have ended, in their order. With `dryRun`: what they would fill. */
   readonly downstream?: readonly DownstreamResult[];
   /** Said to people: partitions left out since they are unfinished, in the future or before `start`. */

@@ -180,6 +180,7 @@ async function goOn(filling: Filling, downstream: Downstream | undefined): Promi
       ...lanes.carried,
       ...tally.counts(),
       failures: tally.failures,
+      ...(tally.leftNotReady ? { leftNotReady: tally.leftNotReady } : {}),
       pace: tally.pace.carried,
       ...(isSet ? { setting } : {}),
       ...(downstream && !downstream.broken ? { downstream } : {}),

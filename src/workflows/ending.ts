@@ -18,9 +18,19 @@ export function resultOf(plan: BackfillPlan, tally: Tally, stopped: boolean, dow
     ...(stopped ? { stopped: true } : {}),
     ...(listed ? { downstream: listed } : {}),
     ...(resting === undefined ? {} : { resting }),
-    notes: [...notes, ...(downstream?.notes ?? [])],
+    ...(tally.leftNotReady ? { leftNotReady: tally.leftNotReady.count } : {}),
+    notes: [...notes, ...leftNote(tally), ...(downstream?.notes ?? [])],
     ...(dryRun ? { plan: dryRun.plan, counts: dryRun.counts, keys: dryRun.keys } : {}),
   };
+}
+
+function leftNote({ leftNotReady }: Tally): string[] {
+  if (!leftNotReady) return [];
+  const { count, keys, reason } = leftNotReady;
+  const were = count === 1 ? '1 partition was not ready and is' : `${count} partitions were not ready and are`;
+  const more = count > keys.length ? `, and ${count - keys.length} more` : '';
+  const why = reason === undefined ? '' : ` ${keys[0]}: ${reason}`;
+  return [`${were} left to the next heal: ${keys.join(', ')}${more}.${why}`];
 }
 
 /** The failure of a backfill of which some partitions failed. `why`: what made it stop by itself. */

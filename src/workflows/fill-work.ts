@@ -19,8 +19,14 @@ export async function fillWork(shared: Shared, remaining: Remaining, work: Work)
   const { keys, retry, since = clock.now() } = work;
   if (retry && work.since === undefined) for (const key of keys) tally.takeAgain(key);
   const until = since + plan.policy.giveUpAfterMs;
-  let reserved: Batch = plan.asksReady && clock.now() < until && line.reserve(keys) ? keys : [];
-  const notReady: FillPolicy['notReady'] = reserved.length > 0 ? 'yield' : clock.now() < until ? undefined : 'fail';
+  const { leavesAfterMs } = remaining;
+  const isHeal = leavesAfterMs !== undefined;
+  const waitsUntil = isHeal ? since + leavesAfterMs : until;
+  const mayWait = plan.asksReady === true && clock.now() < waitsUntil && line.reserve(keys);
+  let reserved: Batch = mayWait ? keys : [];
+  // What a person has asked for once more is not left: it has failed, and fails again.
+  const yields = mayWait || (isHeal && !retry);
+  const notReady: FillPolicy['notReady'] = yields ? 'yield' : !isHeal && clock.now() < until ? undefined : 'fail';
   const whereToWait = (batch: Batch): WhereToWait => {
     if (!patched('busy-line')) return { until: Infinity };
     if (clock.now() >= until) return 'no longer';
@@ -32,10 +38,13 @@ export async function fillWork(shared: Shared, remaining: Remaining, work: Work)
   remaining.begin(keys);
   const outcomes = await fillChild(plan, keys, notReady, whereToWait);
   remaining.end(keys);
-  line.settle(reserved, waitingAgain(work, outcomes, line.size, since, until, clock));
+  line.settle(reserved, mayWait ? waitingAgain(work, outcomes, line.size, since, waitsUntil, clock) : []);
   const groups = busyAgain(work, outcomes, since);
   for (const group of groups) busy.add(group);
-  for (const [key, outcome] of outcomes) settle(shared, remaining, key, outcome, retry);
+  for (const [key, outcome] of outcomes) {
+    const left = outcome.kind === 'not ready' && !mayWait;
+    settle(shared, remaining, key, left ? { kind: 'left', reason: outcome.reason } : outcome, retry);
+  }
   return groups.length > 0;
 }
 

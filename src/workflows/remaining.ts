@@ -1,3 +1,4 @@
+import { patched } from '@temporalio/workflow';
 import type { BusyKeys, CarriedBackfill, WaitingKeys } from '../activities/messages.js';
 import { BusyLine } from './busy-line.js';
 import { type Batch, KeyPager } from './key-pager.js';
@@ -19,6 +20,8 @@ type Carried = Pick<CarriedBackfill, 'cursor' | 'waiting' | 'busy' | 'retry'>;
 export class Remaining {
   readonly busy: BusyLine;
   readonly line: WaitingLine;
+  /** Milliseconds since its first try after which what is not ready is left to the next heal; undefined where none is left. */
+  readonly leavesAfterMs: number | undefined;
   readonly #pager: KeyPager;
   readonly #retry: RetryPass;
   readonly #clock: WaitingClock;
@@ -33,6 +36,9 @@ export class Remaining {
     this.#retry = retry;
     this.#clock = steering.clock;
     this.#canary = () => steering.canary;
+    // A heal that an older version has begun to fill replays as it was.
+    const leaves = plan.leavesAfterMs !== undefined && patched('not-ready-left');
+    this.leavesAfterMs = leaves ? plan.leavesAfterMs : undefined;
   }
 
   /** Keys taken so far, over all runs, not counting those that were taken again. */
@@ -87,7 +93,8 @@ export class Remaining {
    * nor is anything to be waited for.
    */
   async take(held: () => boolean, ended: () => boolean): Promise<Work | undefined> {
-    if (!this.line.full) {
+    // What finds no room in the line is left, so that nothing is to be waited for before all others were tried.
+    if (!this.line.full || this.leavesAfterMs !== undefined) {
       const keys = await this.#pager.take(() => held() || this.#canaryTaken);
       if (keys) return { keys };
     }

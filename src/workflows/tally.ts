@@ -1,4 +1,4 @@
-import type { CarriedBackfill } from '../activities/messages.js';
+import type { CarriedBackfill, LeftNotReady } from '../activities/messages.js';
 import {
   MAX_LISTED_FAILURES,
   type BackfillResult,
@@ -17,6 +17,8 @@ export type ChildOutcome =
   | { readonly kind: 'failed'; readonly type: string; readonly message: string }
   /** Nothing was done: it is to be tried again after the delay. */
   | ({ readonly kind: 'not ready' } & NotReady)
+  /** Nothing was done, since it was not ready: it is left to the next heal. */
+  | { readonly kind: 'left'; readonly reason?: string }
   /** Nothing was done: it is to be tried again once the other run, by its workflow id, has ended. */
   | { readonly kind: 'busy'; readonly id: string }
   /** Ended after the backfill's own cancel: counts for nothing. */
@@ -29,6 +31,8 @@ export class Tally {
   skipped = 0;
   rows = 0;
   readonly failures: PartitionFailure[] = [];
+  /** Partitions, among those that are skipped, that were not ready and are left to the next heal. */
+  leftNotReady: LeftNotReady | undefined;
   /** Children that run, by their partitions' name, and since when. */
   readonly running = new Map<string, number>();
   /** Partitions behind the others, since their sources were not ready. */
@@ -51,6 +55,7 @@ export class Tally {
     this.failed = carried.failed;
     this.skipped = carried.skipped;
     this.rows = carried.rows;
+    this.leftNotReady = carried.leftNotReady;
     this.failures.push(...carried.failures);
   }
 
@@ -66,6 +71,10 @@ export class Tally {
       case 'skipped':
         this.skipped += 1;
         return;
+      case 'left':
+        this.skipped += 1;
+        this.#leave(key, outcome.reason);
+        return;
       case 'failed':
         this.failed += 1;
         this.pace.ended();
@@ -80,6 +89,11 @@ export class Tally {
       default:
         outcome satisfies never;
     }
+  }
+
+  #leave(key: string, reason: string | undefined): void {
+    const { count, keys, ...first } = this.leftNotReady ?? { count: 0, keys: [], reason };
+    this.leftNotReady = { ...first, count: count + 1, keys: [...keys, key].slice(0, MAX_LISTED_FAILURES) };
   }
 
   /** A partition that has failed is filled again: until it fails again, it has not failed. */

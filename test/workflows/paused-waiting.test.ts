@@ -44,7 +44,7 @@ describe('a pause that is longer than giveUpAfter', function () {
   function chain({ workflowId }: WorkflowHandleWithFirstExecutionRunId) {
     const newest = harness.client.workflow.getHandle(workflowId);
     return {
-      pull: (lever: Lever) => newest.executeUpdate<Steered, [unknown?]>(lever, { args: [] }),
+      pull: (lever: Lever) => newest.executeUpdate<Steered, []>(lever),
       progress: () => newest.query<Progress>('progress'),
       result: async () => (await newest.result()) as BackfillResult,
     };
