@@ -4,6 +4,7 @@ import { fill } from '../../src/warehouse/fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fillRequest, fills, KEY, sqlPipeline, within, withWorker } from '../support/fill.js';
+import { lockWaits } from '../support/lock-waits.js';
 import { unhooked, withStatements } from '../support/statements.js';
 import { asSuperuser } from '../support/superuser.js';
 import { withClient } from '../support/template.js';
@@ -169,15 +170,7 @@ describe('missing parts of partitioned targets, with others at work', () => {
       await blocker.query('BEGIN; LOCK TABLE target IN SHARE UPDATE EXCLUSIVE MODE');
       const failure = await withWorker(test, (database) =>
         failsAs(
-          withStatements(
-            {
-              rewrite: ({ text, values }) => ({
-                text,
-                values: values.map((value, i) => (values[i - 1] === 'lock_timeout' ? '50' : value)),
-              }),
-            },
-            () => fill(database, fillRequest(pipeline)),
-          ),
+          withStatements({ rewrite: lockWaits(50) }, () => fill(database, fillRequest(pipeline))),
           'Conflict',
         ),
       );

@@ -4,12 +4,14 @@ import pg from 'pg';
 import { ON_BUSY } from '../../src/contract.js';
 import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { fill } from '../../src/warehouse/fill.js';
+import type { FillRequest } from '../../src/warehouse/fill-request.js';
 import { holderOf } from '../../src/warehouse/holder.js';
 import { gridLock, type WindowLock, windowLock } from '../../src/warehouse/lock.js';
 import { tryFill } from '../../src/warehouse/try-fill.js';
 import { superuserPool } from '../support/at-work.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { failsAs, fillRequest, fills, KEY, sqlPipeline, typescriptPipeline, until, within } from '../support/fill.js';
+import { lockWaits } from '../support/lock-waits.js';
 import { type StatementHooks, withStatements } from '../support/statements.js';
 import { withClient } from '../support/template.js';
 import { SteeredFill, thawAll } from './steered-fill.js';
@@ -44,6 +46,7 @@ describe('a window that something else holds', () => {
   });
 
   const request = (onBusy?: (typeof ON_BUSY)[number]) => ({ ...fillRequest(pipeline), onBusy });
+  const fillInVain = (of: FillRequest) => withStatements({ rewrite: lockWaits(200) }, () => fill(worker, of));
   const values = async () => (await test.sql<{ value: string }>('SELECT value FROM target')).map(({ value }) => value);
 
   /** Runs `use` while a session of a person holds the window, after a statement that nobody else may hear of. */
@@ -68,7 +71,7 @@ describe('a window that something else holds', () => {
   ] as const) {
     it(`by a person’s session: onBusy ${onBusy ?? 'absent'} is ${type}, which names it, and the old rows stand`, async () => {
       await whileHeld(test.url, 'psql', async () => {
-        const failure = await failsAs(fill(worker, request(onBusy)), type);
+        const failure = await failsAs(fillInVain(request(onBusy)), type);
         assert.equal(failure.final, type === 'Busy');
         assert.equal(failure.options.retryAfterMs === undefined, type === 'Busy');
         assert.match(
@@ -85,7 +88,7 @@ describe('a window that something else holds', () => {
 
   it('by a session of another role, of which this one sees little: what is known is said', async () => {
     await whileHeld(test.superuserUrl, 'DB "x"\nof\tops', async () => {
-      const failure = await failsAs(fill(worker, request('fail')), 'Busy');
+      const failure = await failsAs(fillInVain(request('fail')), 'Busy');
       assert.match(failure.message, /is held by pid \d+, role \w+, application "DB [^\n\t]+"\. Start it again/);
       assert.ok(!failure.message.includes(SECRET));
     });
@@ -96,7 +99,7 @@ describe('a window that something else holds', () => {
     const live = new SteeredFill(test, worker, fillRequest(writes('live'), { run }), ['in copy']);
     assert.equal(await live.rest(), 'stopped');
     for (const onBusy of ['skip', 'fail'] as const) {
-      const { message } = await within(onBusy, failsAs(fill(worker, request(onBusy)), 'Busy'));
+      const { message } = await within(onBusy, failsAs(fillInVain(request(onBusy)), 'Busy'));
       assert.match(message, new RegExp(`held by run ${run} of target ${KEY} \\(pid \\d+, since \\S+Z\\)\\. Start it`));
     }
     live.release();
@@ -121,7 +124,7 @@ describe('a window that something else holds', () => {
           trial = withStatements({ before }, () => tryFill(worker, { pipeline, window, rows: 1, signal }));
         }),
       );
-      const { message } = await failsAs(fill(worker, request('fail')), 'Busy');
+      const { message } = await failsAs(fillInVain(request('fail')), 'Busy');
       assert.match(message, /is held by a `repave try` \(pid \d+, role test_worker, since \S+Z\)\./);
     } finally {
       goOn();
@@ -149,7 +152,7 @@ describe('a window that something else holds', () => {
     await withClient(test.url, async (changes) => {
       await changes.query('BEGIN');
       await changes.query('SELECT pg_advisory_xact_lock($1::int8)', [gridLock({ root })]);
-      assert.match((await failsAs(fill(worker, request('fail')), 'Conflict')).message, /held by pid \d+, role/);
+      assert.match((await failsAs(fillInVain(request('fail')), 'Conflict')).message, /held by pid \d+, role/);
     });
     await withClient(test.url, async (fills) => {
       await fills.query('BEGIN');
@@ -158,7 +161,7 @@ describe('a window that something else holds', () => {
       await withClient(test.url, async (changes) => {
         const waits = changes.query('SELECT pg_advisory_xact_lock($1::int8)', [gridLock({ root })]);
         await until('the change waits', async () => (await holderOf(worker, { root }, lock))?.grid);
-        await failsAs(fill(worker, request('skip')), 'Conflict');
+        await failsAs(fillInVain(request('skip')), 'Conflict');
         await fills.query('COMMIT');
         await waits;
       });
@@ -171,7 +174,7 @@ describe('a window that something else holds', () => {
     const first = { ...fillRequest(pipeline, { run }), onBusy: 'fail' as const };
     // Another role's session, by the name of an attempt that this run has made.
     await whileHeld(test.superuserUrl, `repave ${run}/1 0`, async () => {
-      const failure = await failsAs(fill(worker, first), 'Conflict');
+      const failure = await failsAs(fillInVain(first), 'Conflict');
       assert.match(failure.message, new RegExp(`held by run ${run} \\(pid`));
     });
   });
@@ -197,16 +200,12 @@ describe('a window that something else holds', () => {
   it('while it is waited for, no transaction of the one that waits is older than a try', async () => {
     await whileHeld(test.superuserUrl, 'psql', async () => {
       const begun = new Set<string>();
-      // The first wait is a short one: here it is longer than a slow machine takes for a look.
-      const rewrite: StatementHooks['rewrite'] = ({ text, values }) => ({
-        text,
-        values: values.map((value, i) => (values[i - 1] === 'lock_timeout' && value === '300' ? '1500' : value)),
-      });
       const superuser = superuserPool(test);
       try {
-        const ended = withStatements({ rewrite }, () => failsAs(fill(worker, request('wait')), 'Conflict')).then(
-          () => true,
-        );
+        // Each longer than a slow machine takes for a look.
+        const ended = withStatements({ rewrite: lockWaits(1_500) }, () =>
+          failsAs(fill(worker, request('wait')), 'Conflict'),
+        ).then(() => true);
         while (!(await Promise.race([ended, looks(superuser, begun)])));
         assert.equal(begun.size, 3, 'three transactions, one after the other');
         assert.equal(await looks(superuser, begun), false, 'and none between two tries');

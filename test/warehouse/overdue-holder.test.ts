@@ -4,13 +4,23 @@ import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { failsAs, fillRequest, fills, KEY, typescriptPipeline, within } from '../support/fill.js';
-import type { StatementHooks } from '../support/statements.js';
+import { lockWaits } from '../support/lock-waits.js';
+import { type StatementHooks, withStatements } from '../support/statements.js';
 import { rewriteFor } from './broken-variants.js';
 import { SteeredFill, thawAll } from './steered-fill.js';
 
 /** A claim whose deadline has passed when it is made: the attempt's worker is thought frozen since. */
 const OVERDUE: StatementHooks['rewrite'] = ({ kind, text, values }) =>
   kind === 'claim' ? { text: text.replace('secs => $6', 'secs => $6 * 0'), values } : undefined;
+
+const SOON = lockWaits(200);
+/** A rewriting, with short waits beside it. */
+const soon =
+  (rewrite: StatementHooks['rewrite']): StatementHooks['rewrite'] =>
+  (statement) => {
+    const waits = SOON(statement) ?? statement;
+    return rewrite?.({ ...statement, ...waits }) ?? waits;
+  };
 
 describe('a window held by a frozen attempt of a run that has ended', () => {
   let test: TestDatabase;
@@ -69,7 +79,10 @@ describe('a window held by a frozen attempt of a run that has ended', () => {
     assert.equal(await live.rest(), 'stopped');
     const conflict = await within(
       'the one that waits',
-      failsAs(fill(healthy, fillRequest(writes('other'))), 'Conflict'),
+      failsAs(
+        withStatements({ rewrite: SOON }, () => fill(healthy, fillRequest(writes('other')))),
+        'Conflict',
+      ),
     );
     assert.match(conflict.message, /held by run \S+ of target 2024-02-29 \(pid \d+, since \S+Z\)/);
     assert.ok(!conflict.final);
@@ -97,13 +110,13 @@ describe('a window held by a frozen attempt of a run that has ended', () => {
     ]);
     assert.equal(await second.rest(), 'stopped');
     const waits = [
-      new SteeredFill(test, healthy, fillRequest(writes('c')), [], rewriteFor('overdue holders are left')),
+      new SteeredFill(test, healthy, fillRequest(writes('c')), [], soon(rewriteFor('overdue holders are left'))),
       new SteeredFill(
         test,
         healthy,
         fillRequest(writes('d', next), { key: next }),
         [],
-        rewriteFor('holders that a claim has replaced are left'),
+        soon(rewriteFor('holders that a claim has replaced are left')),
       ),
     ];
     const ends = await Promise.all(waits.map(async (each) => each.end()));

@@ -200,11 +200,12 @@ describe('where rows come from another PostgreSQL, and', () => {
   describe('one end is slow, it is waited for:', () => {
     /** Resolves once the sessions were looked at so often that one that stands would have been given up. */
     async function looks(...ways: readonly Proxy[]): Promise<void> {
-      for (const through of ways) {
+      const enough = ways.map((through) => {
         let seen = 0;
         through.restart({ onMessage: ({ sql }) => ((seen += Number(sql.includes('pg_stat_activity'))), 'pass') });
-        await until('looks at the session', async () => seen >= LOOKS);
-      }
+        return until('looks at the session', async () => seen >= LOOKS);
+      });
+      await Promise.all(enough);
     }
 
     it('the source computes for long between two rows', async () => {
