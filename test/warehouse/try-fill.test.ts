@@ -9,6 +9,8 @@ import { fill } from '../../src/warehouse/fill.js';
 import { type TrialRequest, tryFill } from '../../src/warehouse/try-fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { failsAs, fillRequest, KEY, sqlPipeline, typescriptPipeline, until, withWorker } from '../support/fill.js';
+import { lockWaits } from '../support/lock-waits.js';
+import { withStatements } from '../support/statements.js';
 import { asSuperuser } from '../support/superuser.js';
 import { withClient } from '../support/template.js';
 
@@ -262,7 +264,10 @@ describe('trying a fill', () => {
     it('says who holds the window where that does not end', () =>
       asWorker((database) =>
         whileFilling(database, async () => {
-          const failure = await failsAs(tryFill(database, trial(query)), 'Conflict');
+          const failure = await failsAs(
+            withStatements({ rewrite: lockWaits(300) }, () => tryFill(database, trial(query))),
+            'Conflict',
+          );
           assert.match(failure.message, /is held by run \S+ of \S+ \S+ \(pid \d+, since \S+Z\)\. Try again/);
         }),
       ));
