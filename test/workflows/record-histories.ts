@@ -31,6 +31,7 @@ const CHECKOUT = fileURLToPath(new URL('../../', import.meta.url));
 const FIRST = '0.1.0';
 const STEERED = '0.2.0';
 const TOLD = '0.3.0';
+const WAITING = '0.4.0';
 const KEYS = days('2024-01-01', 12);
 
 describe('recording histories', () => {
@@ -380,5 +381,49 @@ describe('recording histories', () => {
     await harness.client.workflow.getHandle(handle.workflowId).result();
     for (const [index, { runId }] of (await runsOf(harness.client, handle)).entries())
       await save(`backfill-downstream-${index + 1}`, handle.workflowId, runId, TOLD);
+  });
+
+  it('waiting: a pause that is not counted, in a heal that leaves what is not ready', async () => {
+    const held = gate();
+    const reason = 'the shop has not closed yet';
+    const [handle] = await backfill({
+      keys: KEYS.slice(0, 3),
+      plan: { asksReady: true, concurrency: 1, leavesAfterMs: 0, policy: POLICY },
+      fill: async (key) => {
+        if (key === KEYS[0]) return { retryAfterMs: 60_000, reason };
+        if (key === KEYS[1]) await held.opened;
+        return 1;
+      },
+    });
+    await until(async () => (await handle.query<Progress>('progress')).running.some(({ keys }) => keys === KEYS[1]));
+    await handle.executeUpdate('pause', { args: [{}] });
+    held.open();
+    await until(async () => (await handle.query<Progress>('progress')).filled === 1);
+    await handle.executeUpdate('resume', { args: [{}] });
+    await handle.result();
+    await save('backfill-left', handle.workflowId, undefined, WAITING);
+  });
+
+  it('waiting: a cancel while the last word is said', async () => {
+    const [ending, said] = [gate(), gate()];
+    const [handle] = await backfill({
+      keys: KEYS.slice(0, 1),
+      fill: async () => {
+        throw ApplicationFailure.nonRetryable('bad', 'DataError', { attempt: 1 });
+      },
+      control: {
+        endBackfill: async () => {
+          ending.open();
+          await said.opened;
+          return undefined;
+        },
+      },
+    });
+    await ending.opened;
+    await handle.cancel();
+    await handle.executeUpdate('resume', { args: [{}] });
+    said.open();
+    await handle.result().catch(() => undefined);
+    await save('backfill-cancelled-late', handle.workflowId, undefined, WAITING);
   });
 });
