@@ -1,6 +1,7 @@
 import type { RepaveClient } from '../client.js';
 import type { BackfillView } from './backfill-state.js';
 import { runningBy } from './sights.js';
+import { soon } from './temporal-client.js';
 
 /** Milliseconds that a worker may take to say what runs: whoever looks is not to wait for one that is not there. */
 const ANSWER_MS = 2_000;
@@ -13,7 +14,7 @@ export async function seenByWorker(repave: RepaveClient, view: BackfillView): Pr
   const handle = repave.handle(view.id);
   const [answer, attempts] = await Promise.all([
     handle.progress({ signal: AbortSignal.timeout(ANSWER_MS) }).catch(() => undefined),
-    handle.attempts().catch(() => []),
+    soon(repave, () => handle.attempts()).catch(() => []),
   ]);
   const { filled, failed, rows, failures } = view.progress;
   if (answer) return { ...view, attempts, progress: { ...answer, filled, failed, rows, failures } };

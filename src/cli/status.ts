@@ -18,7 +18,7 @@ import { type PipelineView, viewPipeline } from './pipeline-view.js';
 import { seenByWorker } from './seen-by-worker.js';
 import { tellStale } from './stale.js';
 import { backfillTable, failureLines, type ListedFailure, pipelineTable } from './status-text.js';
-import { noWorker, withClient } from './temporal-client.js';
+import { isTemporalNamed, noWorker, soon, withClientSoon } from './temporal-client.js';
 import { allUnbegun, type Unbegun, unbegun, unbegunText } from './unbegun.js';
 import { unregisteredPipelines, unregisteredText } from './unregistered.js';
 
@@ -131,7 +131,7 @@ interface TemporalsWord {
 
 /**
  * Asks Temporal whether the open ones live, and, unless one was named, which no worker has begun. Where it cannot be reached
- * that is said if it matters, and the ledger's word stands.
+ * soon, that is said if it matters, and the ledger's word stands.
  */
 async function withTemporalsWord(
   settings: Settings,
@@ -144,13 +144,15 @@ async function withTemporalsWord(
     return { backfills: await viewBackfills(recorded, undefined), waiting: [] };
   }
   try {
-    return await withClient(settings, async (repave: RepaveClient) => {
+    return await withClientSoon(settings, async (repave: RepaveClient) => {
       const begun = new Set(open.map(({ id }) => id));
-      const [said, backfills, waiting] = await Promise.all([
-        noWorker(repave),
-        viewBackfills(recorded, repave),
-        single === undefined ? allUnbegun(repave, what, begun) : [],
-      ]);
+      const [said, backfills, waiting] = await soon(repave, () =>
+        Promise.all([
+          noWorker(repave),
+          viewBackfills(recorded, repave),
+          single === undefined ? allUnbegun(repave, what, begun) : [],
+        ]),
+      );
       if (said !== undefined && open.length + waiting.length > 0) output.say(said);
       if (single === undefined) return { backfills, waiting };
       const inDetail = backfills.map(async (view) => (view.state === 'running' ? seenByWorker(repave, view) : view));
@@ -160,6 +162,9 @@ async function withTemporalsWord(
     const { exitCode, message } = tell(error);
     if (exitCode !== EXIT.unreachable && open.length > 0) throw error;
     if (open.length > 0) output.say(`${message} Whether open backfills still run is not known.`);
+    else if (exitCode === EXIT.unreachable && (await isTemporalNamed(settings))) {
+      output.say(`${message} Backfills that no worker has begun are not shown.`);
+    }
     return { backfills: await viewBackfills(recorded, undefined), waiting: [] };
   }
 }
@@ -167,20 +172,22 @@ async function withTemporalsWord(
 /** A backfill that no ledger has: Temporal may have it, until a worker begins it. */
 async function tellUnbegun(settings: Settings, output: Output, id: string): Promise<ExitCode> {
   const look = async (repave: RepaveClient): Promise<Unbegun | undefined> => {
-    const found = await unbegun(repave, id);
-    const said = found && (await noWorker(repave));
+    const found = await soon(repave, () => unbegun(repave, id));
+    const said = found && (await soon(repave, () => noWorker(repave)));
     if (said !== undefined) output.say(said);
     return found;
   };
-  const found = await withClient(settings, look).catch((error: unknown) => {
-    // The ledger's word is enough for a name that is nobody's.
-    if (tell(error).exitCode === EXIT.unreachable) return undefined;
-    throw error;
+  let unasked = '';
+  const found = await withClientSoon(settings, look).catch((error: unknown) => {
+    const { exitCode, message } = tell(error);
+    if (exitCode !== EXIT.unreachable) throw error;
+    unasked = ` ${message} It may know one that no worker has begun.`;
+    return undefined;
   });
   if (!found) {
     throw new Failure(
       'InvalidInput',
-      `The ledger knows no pipeline and no backfill ${JSON.stringify(id)}. Workers register pipelines when they start; \`repave status\` lists all.`,
+      `The ledger knows no pipeline and no backfill ${JSON.stringify(id)}. Workers register pipelines when they start; \`repave status\` lists all.${unasked}`,
     );
   }
   output.document({ pipelines: [], failed: [], backfills: [found] });

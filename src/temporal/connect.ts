@@ -1,18 +1,21 @@
 import { Client, Connection } from '@temporalio/client';
 import { clientIdentity } from './client-identity.js';
-import { temporalUnreachable } from './server-unreachable.js';
+import { temporalLate, temporalUnreachable } from './server-unreachable.js';
 import type { TemporalServer } from './temporal-server.js';
 
 /**
  * Connects a client to a Temporal server, in its namespace. It says who it is as `clientIdentity` does. Throws `ServerUnreachable`
- * where none answers within 10 s.
+ * where none answers within 10 s, or within `patienceMs`: then it says that much and no more.
  */
-export async function connectTemporal(server: TemporalServer): Promise<Client> {
-  let connection: Connection;
+export async function connectTemporal(server: TemporalServer, patienceMs?: number): Promise<Client> {
+  const { connectionOptions, address } = server;
+  const connection = Connection.lazy({ ...connectionOptions, ...(patienceMs && { connectTimeout: patienceMs }) });
   try {
-    connection = await Connection.connect(server.connectionOptions);
+    await connection.ensureConnected();
   } catch {
-    throw temporalUnreachable(server.address);
+    // Else it would go on trying, and hold the process.
+    await connection.close();
+    throw patienceMs === undefined ? temporalUnreachable(address) : temporalLate(address, patienceMs);
   }
   return new Client({ connection, namespace: server.namespace, identity: clientIdentity() });
 }

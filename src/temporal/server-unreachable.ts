@@ -9,3 +9,8 @@ export function temporalUnreachable(address: string): ServerUnreachable {
     `No Temporal server answers at ${address}. Start one (\`repave dev\`), or set TEMPORAL_ADDRESS or TEMPORAL_PROFILE to yours.`,
   );
 }
+
+/** Says of a Temporal server that it was not waited for: it may be slow, or away. */
+export function temporalLate(address: string, patienceMs: number): ServerUnreachable {
+  return new ServerUnreachable(`Temporal at ${address} did not answer within ${patienceMs / 1000} s.`);
+}
