@@ -3,7 +3,7 @@ import { sumEquals } from './check-sum.js';
 import { quoted } from './identifier.js';
 import type { Session } from './session.js';
 import type { Target } from './target.js';
-import { rowsWritten } from './target-catalog.js';
+import { rowsRemoved, rowsWritten } from './target-catalog.js';
 import type { WindowCondition } from './window-condition.js';
 
 /** What one pass over the window has counted. */
@@ -12,6 +12,8 @@ export interface CheckCounts {
   readonly inside: number;
   /** Rows that the fill's transaction has inserted into the target or changed there, in the window and elsewhere; NaN where the server does not count. */
   readonly written: number;
+  /** Rows that it has deleted there, in the window and elsewhere; NaN where the server does not count. */
+  readonly removed: number;
   /** By the check's place in the pipeline's list: what it counts, as {@link aggregates} orders it. */
   readonly counts: readonly (readonly (number | null)[])[];
 }
@@ -27,7 +29,7 @@ export async function countForChecks(
 ): Promise<CheckCounts> {
   const values: unknown[] = [...window.values];
   const bind: Bind = (value) => `$${values.push(value)}`;
-  const written = rowsWritten(`pg_catalog.unnest(${bind(target.tree)}::pg_catalog.oid[])`);
+  const tree = `pg_catalog.unnest(${bind(target.tree)}::pg_catalog.oid[])`;
   const wanted = pipeline.checks.map((check, place) =>
     aggregates(check, pipeline, key, target, bind, sums.get(place) ?? null),
   );
@@ -35,13 +37,14 @@ export async function countForChecks(
   const [row] = await session.rows<Record<string, number | null>>(
     // By ctid, which no index holds: to read the rows by an index alone would look each of them up in the table, since none of
     // them is known to be visible to all.
-    `SELECT pg_catalog.count(ctid)::pg_catalog.float8 AS inside, ${written} AS written${columns.join('')}
+    `SELECT pg_catalog.count(ctid)::pg_catalog.float8 AS inside, ${rowsWritten(tree)} AS written, ${rowsRemoved(tree)} AS removed${columns.join('')}
        FROM ${window.table} WHERE ${window.condition}`,
     values,
   );
   return {
     inside: row?.inside ?? 0,
     written: (row?.written ?? NaN) - target.writtenBefore,
+    removed: (row?.removed ?? NaN) - target.removedBefore,
     counts: wanted.map((list, place) => list.map((_, i) => row?.[`c${place}_${i}`] ?? null)),
   };
 }

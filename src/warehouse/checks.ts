@@ -15,7 +15,7 @@ import type { Target } from './target.js';
 import type { WindowCondition } from './window-condition.js';
 
 /** What stands in the window, counted, and what the checks say to it. */
-export interface CheckedWindow extends Pick<CheckCounts, 'inside' | 'written'> {
+export interface CheckedWindow extends Pick<CheckCounts, 'inside' | 'written' | 'removed'> {
   readonly checks: readonly CheckOutcome[];
 }
 
@@ -42,12 +42,12 @@ export async function checkWindow(
   const expected = new Map(
     sumChecks(pipeline).map(({ place, check }) => [place, readableSum(pipeline, check, target, given(sums, place))]),
   );
-  const { inside, written, counts } = await countForChecks(session, condition, pipeline, window.key, target, expected);
+  const { counts, ...accounts } = await countForChecks(session, condition, pipeline, window.key, target, expected);
   const checks = pipeline.checks.map((check, place): CheckOutcome => {
-    const outcome = judge(check, inside, counts[place] ?? [], passes[place]);
+    const outcome = judge(check, accounts.inside, counts[place] ?? [], passes[place]);
     return { check: checkName(check), ...outcome, ...(check.severity === 'warn' ? { severity: 'warn' } : {}) };
   });
-  return { inside, written, checks };
+  return { ...accounts, checks };
 }
 
 function given(sums: ReadonlyMap<number, string | null>, place: number): string | null {

@@ -16,11 +16,13 @@ export interface RowAccounts {
   readonly inside: number;
   /** Rows that the transaction has inserted into the target or changed there. */
   readonly written: number;
+  /** Rows of the target that the transaction has deleted beside the window's; NaN where the server does not count. */
+  readonly alsoDeleted: number;
 }
 
 /**
- * Holds the fill to its window: each row sent stands there, nothing else does, and nothing was written elsewhere in the target.
- * Throws `RowsOutsideWindow`, `SchemaMismatch` where triggers dropped or added rows, or `Conflict` where another session did.
+ * Holds the fill to its window: each row sent stands there, nothing else does, and nothing was written or deleted elsewhere in the
+ * target. Throws `RowsOutsideWindow`, `SchemaMismatch` where triggers dropped, added or deleted rows, or `Conflict` where another session did.
  */
 export async function refuseUnaccounted(
   session: Session,
@@ -30,11 +32,12 @@ export async function refuseUnaccounted(
   target: Target,
   accounts: RowAccounts,
 ): Promise<void> {
-  const { sent, inside, written } = accounts;
-  if (inside === sent && written === sent) return;
+  const { sent, inside, written, alsoDeleted } = accounts;
+  if (inside === sent && written === sent && !(alsoDeleted > 0)) return;
   const mine = await ownRows(session, database, window, request);
   if (mine.outside > 0) throw outside(window, request, target, accounts, mine);
   if (inside < sent) throw droppedRows(target, sent, sent - inside);
+  if (alsoDeleted > 0) throw deletedRows(request, target, alsoDeleted);
   if (mine.inside > sent) {
     throw new Failure(
       'SchemaMismatch',
@@ -47,6 +50,13 @@ export async function refuseUnaccounted(
       `Another session inserted ${counted(inside - sent)} into the window of ${request.pipeline.name} ${request.window.key} while it was filled. It is tried again; let only Repave write there.`,
     );
   }
+}
+
+function deletedRows({ pipeline, window: { key } }: FillRequest, target: Target, rows: number): Failure {
+  return new Failure(
+    'SchemaMismatch',
+    `A trigger or a function deleted ${counted(rows)} of ${target.name} beside those of ${pipeline.name} ${key}, which another partition may have been filled with. The old rows stand. Drop it, or let it pass Repave’s role.`,
+  );
 }
 
 /** Rows were sent and are not in the window, nor anywhere else in the target. */

@@ -13,6 +13,7 @@ export interface CatalogRow {
   readonly has_triggers: boolean;
   readonly may_drop_rows: boolean;
   readonly written: number | null;
+  readonly removed: number | null;
   readonly tree: readonly number[];
   readonly columns: readonly {
     name: string;
@@ -34,10 +35,21 @@ export interface CatalogRow {
  * https://www.postgresql.org/docs/current/monitoring-stats.html#MONITORING-STATS-FUNCTIONS
  */
 export function rowsWritten(tables: string): string {
+  return rowsCounted(
+    tables,
+    'pg_catalog.pg_stat_get_xact_tuples_inserted(oid) + pg_catalog.pg_stat_get_xact_tuples_updated(oid)',
+  );
+}
+
+/** Rows that it has deleted there: as {@link rowsWritten}. */
+export function rowsRemoved(tables: string): string {
+  return rowsCounted(tables, 'pg_catalog.pg_stat_get_xact_tuples_deleted(oid)');
+}
+
+function rowsCounted(tables: string, count: string): string {
   return `(SELECT CASE WHEN pg_catalog.current_setting('track_counts')::pg_catalog.bool
-                       THEN coalesce(pg_catalog.sum(pg_catalog.pg_stat_get_xact_tuples_inserted(oid)
-                                                  + pg_catalog.pg_stat_get_xact_tuples_updated(oid)), 0)::pg_catalog.float8 END
-             FROM ${tables} AS written(oid))`;
+                       THEN coalesce(pg_catalog.sum(${count}), 0)::pg_catalog.float8 END
+             FROM ${tables} AS counted(oid))`;
 }
 
 /** The table that $1 names, with its tree: by pg_inherits, since pg_partition_tree() locks every part as a reader does. */
@@ -72,6 +84,7 @@ SELECT target.oid::pg_catalog.int8::pg_catalog.float8 AS oid, target.root::pg_ca
        EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN tree ON t.tgrelid = tree.oid
                 WHERE NOT t.tgisinternal AND t.tgenabled <> 'D' AND t.tgtype & 7 = 7) AS may_drop_rows,
        ${rowsWritten('(SELECT oid FROM tree)')} AS written,
+       ${rowsRemoved('(SELECT oid FROM tree)')} AS removed,
        ARRAY(SELECT oid::pg_catalog.int8::pg_catalog.float8 FROM tree) AS tree,
        (SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object(
                  'name', a.attname, 'type', pg_catalog.format_type(a.atttypid, a.atttypmod), 'base', base.typname,

@@ -38,6 +38,8 @@ export interface Target {
   readonly mayDropRows: boolean;
   /** Rows that this session had inserted into the tree, or changed there, before the target was read, or NaN: see `rowsWritten`. */
   readonly writtenBefore: number;
+  /** Rows that it had deleted there by then, or NaN. */
+  readonly removedBefore: number;
   /** Oids of the table and every table of its tree. */
   readonly tree: readonly number[];
   /** Column sets that a unique index makes unique, NULLs included. */
@@ -106,6 +108,7 @@ export async function examineTarget(session: Session, pipeline: Pipeline): Promi
     hasTriggers: row.has_triggers,
     mayDropRows: row.may_drop_rows,
     writtenBefore: row.written ?? NaN,
+    removedBefore: row.removed ?? NaN,
     tree: row.tree,
     uniqueKeys: row.unique_keys,
   };

@@ -110,6 +110,11 @@ describe('a target whose policies, triggers or rules come between', () => {
         await refused('RowsOutsideWindow', /\b2 rows\b.*from 2024-02-28 to 2024-02-28/);
       });
 
+      it('with a trigger that deletes rows of another window: SchemaMismatch, and they stand', async () => {
+        await trigger('AFTER INSERT', `DELETE FROM target WHERE day = NEW.day + 1; RETURN NULL;`);
+        await refused('SchemaMismatch', /deleted 1 row of public\.target beside those/);
+      });
+
       it('with triggers that only look or fill in a column: filled', async () => {
         await trigger('BEFORE INSERT', `NEW.n := NEW.n * 100; RETURN NEW;`);
         await withWorker(test, async (database) => {
