@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { MAX_CONCURRENCY } from '../contract.js';
 import { addCommand, type CommonOptions, runs, withTemporal } from './command.js';
 import { wholeNumber } from './keys.js';
@@ -16,7 +16,7 @@ export function registerConcurrency(program: Command): void {
       "A backfill's id, or a pipeline's name where one backfill of it runs. What runs beyond the new number goes on to its end.",
   });
   withTemporal(command)
-    .argument('<n>', `partitions at once, 1 to ${MAX_CONCURRENCY}`, wholeNumber)
+    .argument('<n>', `partitions at once, 1 to ${MAX_CONCURRENCY}`, lanes)
     .action(
       runs<readonly [string, number], CommonOptions>(async (context, [what, n]) =>
         steer(context, what, {
@@ -30,4 +30,10 @@ export function registerConcurrency(program: Command): void {
         }),
       ),
     );
+}
+
+function lanes(text: string): number {
+  const n = wholeNumber(text);
+  if (n < 1 || n > MAX_CONCURRENCY) throw new InvalidArgumentError(`Expected 1 to ${MAX_CONCURRENCY}.`);
+  return n;
 }

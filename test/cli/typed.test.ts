@@ -91,6 +91,11 @@ describe('what is wrong with a request, in the words that were typed', function 
     it(words.join(' '), () => assert.rejects(typed(words), { type: 'InvalidInput', message }));
   }
 
+  it('a number of lanes that cannot be, before any server is asked', () =>
+    assert.rejects(typed(['concurrency', 'sales_summary', '0', '--address', '127.0.0.1:1']), {
+      message: /'0' is invalid for argument 'n'\. Expected 1 to 100\./,
+    }));
+
   it('of one pipeline of those that `verify` compares', async () => {
     const ended = await repave(project, ['verify', 'sales_summary', '--last', '0', '--json'], NOBODY);
     assert.equal(ended.code, 2, ended.stderr);
