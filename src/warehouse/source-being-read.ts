@@ -35,3 +35,24 @@ export function failStraySource(error: unknown): boolean {
   for (const source of culprit ? [culprit] : all) if (all.has(source)) source.fail(error);
   return true;
 }
+
+/** What `process.exit` throws in a pipeline's code, which is to go no further. */
+export class ExitCalled extends Error {
+  override readonly name = 'ExitCalled';
+}
+
+/**
+ * From here on `process.exit`, called by a source's code, fails that source's fill, in place of ending the process with all its
+ * other fills in silence. For the processes of workers alone.
+ */
+export function containExit(): void {
+  const exit = process.exit.bind(process);
+  process.exit = (code) => {
+    const culprit = current.getStore();
+    if (!culprit) return exit(code);
+    const called = new ExitCalled('process.exit was called');
+    // Whether or not the code catches what is thrown.
+    if (all.has(culprit)) culprit.fail(called);
+    throw called;
+  };
+}

@@ -15,13 +15,15 @@ export default definePipeline({
     if (key === '2024-01-01') setTimeout(broken, 1);
     if (key === '2024-01-02') void (async () => broken())();
     if (key === '2024-01-03') queueMicrotask(broken);
-    if (key < '2024-01-04') await new Promise((go) => setTimeout(go, 3_600_000));
+    if (key === '2024-01-06') setTimeout(() => process.exit(0), 1);
+    if (key === '2024-01-07') try { process.exit(0); } catch { /* as a library may */ }
+    if (key < '2024-01-04' || key > '2024-01-05') await new Promise((go) => setTimeout(go, 3_600_000));
     yield { day: key, n: 1 };
   },
 });
 `;
 
-describe('errors outside what rows() awaits', () => {
+describe('errors outside what rows() awaits, and process.exit', () => {
   let bed: Bed;
 
   before(async () => (bed = await makeBed({ pipeline: PIPELINE, extension: 'ts' })));
@@ -34,7 +36,7 @@ describe('errors outside what rows() awaits', () => {
     const handle = await bed.client.backfill({
       pipeline: bed.pipeline,
       from: '2024-01-01',
-      to: '2024-01-05',
+      to: '2024-01-07',
       concurrency: 1,
     });
     const ended = Promise.race([
@@ -54,8 +56,11 @@ describe('errors outside what rows() awaits', () => {
         ['2024-01-03', 'failed', 2, 'SourceFailed'],
         ['2024-01-04', 'filled', 1, null],
         ['2024-01-05', 'filled', 1, null],
+        ['2024-01-06', 'failed', 2, 'SourceFailed'],
+        ['2024-01-07', 'failed', 2, 'SourceFailed'],
       ],
     );
+    for (const row of rows.slice(5)) assert.match(String(row.failure_message), /called process\.exit for 2024-01-0/);
     for (const row of rows.slice(0, 3)) {
       assert.match(String(row.failure_message), /RangeError, an error outside what rows\(\) awaits/);
     }
