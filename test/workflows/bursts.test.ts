@@ -88,15 +88,15 @@ describe('a backfill over many runs', function () {
     assert.deepEqual([last.phase, last.concurrency, last.paused], ['ended', 4, undefined]);
   });
 
-  it('fills 600 partitions, none lost and none twice, in runs of short histories', async () => {
-    const keys = days('2020-01-01', 600);
+  it('fills 1,500 partitions, none lost and none twice, in runs of short histories', async () => {
+    const keys = days('2020-01-01', 1_500);
     const filled: string[] = [];
     const { handle, latest } = await start(
       { keys, plan: { concurrency: 20 }, fill: async (key) => void filled.push(key) },
-      40,
+      100,
     );
     const result = (await latest.result()) as BackfillResult;
-    assert.deepEqual([result.filled, result.failed], [600, 0]);
+    assert.deepEqual([result.filled, result.failed], [1_500, 0]);
     assert.deepEqual(filled.sort(), keys);
     const runs = await runsOf(harness.client, handle);
     assert.equal(runs.length, 15);
