@@ -127,10 +127,14 @@ function outside(
   const scope = pipeline.scope ? ` and scope (${describeScope(pipeline.scope)})` : '';
   const bounds = `[${window.values[0]}, ${window.values[1]}) by ${pipeline.partition.column}${scope} (${which.join(', ')})`;
   const only = mine.elsewhere > 0 ? 'Select only rows of the scope' : 'Select only the window’s rows';
+  // A local day may begin twice, by a clock that goes back just after midnight: then its instants have two dates.
+  const byDate = target.partitionType !== 'timestamptz' && pipeline.partition.by !== 'hour';
+  const [from, to] = byDate ? [':date', ':end_date'] : [':start', ':end'];
+  const where = `WHERE … >= ${from} AND … < ${to}${mine.elsewhere > 0 ? ' AND …' : ''}`;
   return new Failure(
     'RowsOutsideWindow',
     inside < sent
-      ? `${mine.outside} of ${counted(sent)} of ${pipeline.name} ${key} do not lie in its window ${bounds}. The old rows stand. ${only}: WHERE … >= :start AND … < :end${mine.elsewhere > 0 ? ' AND …' : ''}.`
+      ? `${mine.outside} of ${counted(sent)} of ${pipeline.name} ${key} do not lie in its window ${bounds}. The old rows stand. ${only}, by what it gives as ${pipeline.partition.column}: ${where}.`
       : `A trigger or a function wrote ${counted(mine.outside)} into ${target.name} beside the ${sent} of ${pipeline.name} ${key}, outside its window ${bounds}. The old rows stand. Drop it, or let it pass Repave’s role.`,
   );
 }

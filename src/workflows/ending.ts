@@ -38,7 +38,9 @@ export function incomplete(plan: BackfillPlan, tally: Tally, stopped: boolean, w
   const named = tally.failures.map(({ key, type }) => `${key} (${type})`).join(', ');
   const more = tally.failed > tally.failures.length ? ', …' : '';
   const left = tally.left(plan.total);
-  const end = stopped ? ` It was stopped with ${left} left${why === undefined ? '' : `, since ${why}`}.` : '';
+  const end = stopped
+    ? ` It was stopped with ${left} left${why === undefined ? '' : `, since ${why.replace(/\.$/, '')}`}.`
+    : '';
   // What another run was at is as that one leaves it.
   const busy = tally.failures.some(({ type }) => type === 'Busy' || type === 'Conflict');
   const only = left > 0 || busy ? 'only: ["missing", "failed", "outdated"]' : 'only: ["failed"]';

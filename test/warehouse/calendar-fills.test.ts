@@ -116,6 +116,26 @@ describe('fills by every unit, type and zone', () => {
     );
   });
 
+  it('a night whose clock goes back over midnight: by dates each row once, and by instants what to do', async () => {
+    const zone = 'America/St_Johns';
+    // At 00:01 of 7 November 2010 it was 23:01 of the 6th once more.
+    await source(zone, `SELECT generate_series('2010-11-06T02:30Z'::timestamptz, '2010-11-08T03:29Z', '10 minutes')`);
+    await test.sql('CREATE TABLE target (at timestamp NOT NULL)');
+    const by = { partition: { column: 'at', by: 'day', zone } } as const;
+    const days = ['2010-11-06', '2010-11-07'];
+    await withWorker(test, async (database) => {
+      const byDates = sqlPipeline('SELECT wall AS at FROM source WHERE wall >= :date AND wall < :end_date', by);
+      let rows = 0;
+      for (const key of days) rows += (await fill(database, fillRequest(byDates, { key }))).rows;
+      const [total] = await test.sql<{ rows: number }>('SELECT count(*)::int AS rows FROM source');
+      assert.equal(rows, total?.rows);
+      const byInstants = sqlPipeline('SELECT wall AS at FROM source WHERE at >= :start AND at < :end', by);
+      const failures = [];
+      for (const key of days) failures.push(await fill(database, fillRequest(byInstants, { key })).catch(String));
+      assert.match(failures.join(), /by what it gives as at: WHERE … >= :date AND … < :end_date\./);
+    });
+  });
+
   it('weeks, months, quarters and years of one table’s rows have each row once, into each type', async () => {
     const zone = 'Australia/Lord_Howe';
     await source(zone, `SELECT generate_series('2023-12-20T00:00Z'::timestamptz, '2024-04-10T00:00Z', '7 hours')`);
