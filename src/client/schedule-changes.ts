@@ -60,7 +60,10 @@ export function compareSchedules(
     } else if (request) {
       if (!there.day && !there.heal) changes.push({ kind: 'added', pipeline, request });
       else {
-        const fields = changesBetween(standingFacts(there), requestedFacts(request, taskQueue));
+        const fields = [
+          ...changesBetween(standingFacts(there), requestedFacts(request, taskQueue)),
+          ...markChange(ledger, request.ledger),
+        ];
         if (fields.length > 0) changes.push({ kind: 'changed', pipeline, request, fields });
       }
     } else if (unread.includes(pipeline)) {
@@ -75,6 +78,11 @@ export function compareSchedules(
     }
   }
   return { changes, leftAlone };
+}
+
+/** Which ledger they are marked with changes where it is known which they are for: by the mark another project leaves them alone. */
+function markChange(from: string | undefined, to: string | undefined): FieldChange[] {
+  return to === undefined || from === to ? [] : [{ field: 'ledger', from, to }];
 }
 
 /** Why the schedules are not ours to touch; undefined where they are, or where there are none. */

@@ -8,8 +8,10 @@ const MARKER = /^\s*--+[ \t]*repave\s*:?\s*$/i;
 const COMMENT = /^\s*--/;
 /** A line with a cron that begins as no plain value of YAML may. */
 const BARE_CRON = /(^|[\s{,])(schedule|cron):\s*[*@]/;
-/** Settings that hold values of columns. */
-const OF_COLUMNS: readonly unknown[] = ['scope', 'accepted', 'range'];
+/** Settings that hold values of columns, which are equal to one or are not. */
+const EQUALS: readonly unknown[] = ['scope', 'accepted'];
+/** Digits of a number that come back from a double as they were, however many they are before or behind the point. */
+const EXACT_DIGITS = 15;
 const UNQUOTED_CRON = 'a cron that begins with * or @ must stand in quotes, as in `schedule: "*/15 * * * *"`';
 
 /** A SQL file taken apart: its settings and the query below them. */
@@ -91,7 +93,9 @@ function readHeader(yaml: string, firstLine: number): Header {
       if (isScalar(pair.key) && pair.key.source === '<<') refuse('merge key (<<)');
       const wantsText = isScalar(pair.key) && (pair.key.value === 'version' || pair.key.value === 'start');
       if (wantsText && isScalar(pair.value) && pair.value.source !== undefined) pair.value.value = pair.value.source;
-      if (isScalar(pair.key) && OF_COLUMNS.includes(pair.key.value) && isNode(pair.value)) takeAsWritten(pair.value);
+      if (!isScalar(pair.key) || !isNode(pair.value)) return;
+      if (EQUALS.includes(pair.key.value)) takeAsWritten(pair.value, () => true);
+      if (pair.key.value === 'range') takeAsWritten(pair.value, isLongNumber);
     },
   });
   // What aliases of aliases stand for may be without end.
@@ -111,16 +115,21 @@ function readHeader(yaml: string, firstLine: number): Header {
 
 /**
  * A column's value is what PostgreSQL makes of its text: as numbers, 0123 would be another text, and 9007199254740993 another
- * whole number, by which a scope would delete the rows of its neighbour.
+ * whole number, by which a scope would delete the rows of its neighbour. `which` of the texts count so.
  */
-function takeAsWritten(node: Node): void {
+function takeAsWritten(node: Node, which: (text: string) => boolean): void {
   visit(node, {
     Scalar(key, scalar) {
       const { value, source } = scalar;
-      if (key === 'key' || source === undefined) return;
+      if (key === 'key' || source === undefined || !which(source)) return;
       if (typeof value === 'number' ? Number.isFinite(value) : typeof value === 'boolean') scalar.value = source;
     },
   });
+}
+
+/** A bound may be written in any way, 1e6 or 0.0, unless it has more digits than a double. */
+function isLongNumber(text: string): boolean {
+  return text.replace(/e.*$/i, '').replace(/\D/g, '').replace(/^0+/, '').length > EXACT_DIGITS;
 }
 
 /** Where the setting of a path is written; the nearest enclosing one where it is missing. */

@@ -1,19 +1,17 @@
 import type { Check, Pipeline } from '../pipeline/pipeline.js';
 import { sumEquals } from './check-sum.js';
 import { quoted } from './identifier.js';
+import { type RowCounters, rowCounters, writtenSince } from './row-counters.js';
 import type { Session } from './session.js';
 import type { Target } from './target.js';
-import { rowsRemoved, rowsWritten } from './target-catalog.js';
 import type { WindowCondition } from './window-condition.js';
 
 /** What one pass over the window has counted. */
 export interface CheckCounts {
   /** Rows that stand in the window now. */
   readonly inside: number;
-  /** Rows that the fill's transaction has inserted into the target or changed there, in the window and elsewhere; NaN where the server does not count. */
-  readonly written: number;
-  /** Rows that it has deleted there, in the window and elsewhere; NaN where the server does not count. */
-  readonly removed: number;
+  /** What the fill's transaction has written in the target, in the window and elsewhere. */
+  readonly written: RowCounters;
   /** By the check's place in the pipeline's list: what it counts, as {@link aggregates} orders it. */
   readonly counts: readonly (readonly (number | null)[])[];
 }
@@ -34,19 +32,24 @@ export async function countForChecks(
     aggregates(check, pipeline, key, target, bind, sums.get(place) ?? null),
   );
   const columns = wanted.flatMap((list, place) => list.map((sql, i) => `, ${sql} AS c${place}_${i}`));
-  const [row] = await session.rows<Record<string, number | null>>(
+  const [row] = await session.rows<Counted>(
     // By ctid, which no index holds: to read the rows by an index alone would look each of them up in the table, since none of
     // them is known to be visible to all.
-    `SELECT pg_catalog.count(ctid)::pg_catalog.float8 AS inside, ${rowsWritten(tree)} AS written, ${rowsRemoved(tree)} AS removed${columns.join('')}
+    `SELECT pg_catalog.count(ctid)::pg_catalog.float8 AS inside, ${rowCounters(tree)} AS counters${columns.join('')}
        FROM ${window.table} WHERE ${window.condition}`,
     values,
   );
   return {
     inside: row?.inside ?? 0,
-    written: (row?.written ?? NaN) - target.writtenBefore,
-    removed: (row?.removed ?? NaN) - target.removedBefore,
+    written: writtenSince(target.before, row?.counters),
     counts: wanted.map((list, place) => list.map((_, i) => row?.[`c${place}_${i}`] ?? null)),
   };
+}
+
+interface Counted {
+  readonly inside: number;
+  readonly counters: RowCounters | null;
+  readonly [count: `c${number}_${number}`]: number | null;
 }
 
 type Bind = (value: unknown) => string;

@@ -15,7 +15,7 @@ import type { Target } from './target.js';
 import type { WindowCondition } from './window-condition.js';
 
 /** What stands in the window, counted, and what the checks say to it. */
-export interface CheckedWindow extends Pick<CheckCounts, 'inside' | 'written' | 'removed'> {
+export interface CheckedWindow extends Pick<CheckCounts, 'inside' | 'written'> {
   readonly checks: readonly CheckOutcome[];
 }
 

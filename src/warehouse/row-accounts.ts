@@ -4,6 +4,7 @@ import type { Database } from './database.js';
 import type { FillRequest } from './fill-request.js';
 import { quoted } from './identifier.js';
 import { describeScope } from './scope.js';
+import type { RowCounters } from './row-counters.js';
 import type { Session } from './session.js';
 import type { Target } from './target.js';
 import type { WindowCondition } from './window-condition.js';
@@ -14,10 +15,10 @@ export interface RowAccounts {
   readonly sent: number;
   /** Rows that stand in the window. */
   readonly inside: number;
-  /** Rows that the transaction has inserted into the target or changed there. */
-  readonly written: number;
-  /** Rows of the target that the transaction has deleted beside the window's; NaN where the server does not count. */
-  readonly alsoDeleted: number;
+  /** Rows of the window that were deleted for them. */
+  readonly deleted: number;
+  /** What the transaction has written in the target, as if the rows that stand unchanged were inserted. */
+  readonly written: RowCounters;
 }
 
 /**
@@ -32,12 +33,14 @@ export async function refuseUnaccounted(
   target: Target,
   accounts: RowAccounts,
 ): Promise<void> {
-  const { sent, inside, written, alsoDeleted } = accounts;
-  if (inside === sent && written === sent && !(alsoDeleted > 0)) return;
+  const { sent, inside, deleted, written } = accounts;
+  if (inside === sent && written.inserted + written.updated === sent && written.deleted === deleted) return;
   const mine = await ownRows(session, database, window, request);
   if (mine.outside > 0) throw outside(window, request, target, accounts, mine);
   if (inside < sent) throw droppedRows(target, sent, sent - inside);
-  if (alsoDeleted > 0) throw deletedRows(request, target, alsoDeleted);
+  // Of its own rows it has deleted those that were inserted and do not stand.
+  const others = written.deleted - deleted - (written.inserted - mine.inside);
+  if (inside === sent && others > 0) throw deletedRows(request, target, others);
   if (mine.inside > sent) {
     throw new Failure(
       'SchemaMismatch',

@@ -1,3 +1,5 @@
+import { type RowCounters, rowCounters } from './row-counters.js';
+
 /** One row of {@link CATALOG}: what the catalog says of a table by the name that a pipeline gives it. */
 export interface CatalogRow {
   readonly oid: number | null;
@@ -12,8 +14,7 @@ export interface CatalogRow {
   readonly rules: readonly string[];
   readonly has_triggers: boolean;
   readonly may_drop_rows: boolean;
-  readonly written: number | null;
-  readonly removed: number | null;
+  readonly counters: RowCounters | null;
   readonly tree: readonly number[];
   readonly columns: readonly {
     name: string;
@@ -26,30 +27,6 @@ export interface CatalogRow {
     generated: boolean;
   }[];
   readonly unique_keys: readonly (readonly string[])[];
-}
-
-/**
- * Rows that this session has inserted into tables, or changed there, with those of its transaction up to now: PostgreSQL
- * counts them as it writes them, whoever's statement, trigger or function it is. NULL where
- * the server does not count. `tables` is an expression that gives their oids.
- * https://www.postgresql.org/docs/current/monitoring-stats.html#MONITORING-STATS-FUNCTIONS
- */
-export function rowsWritten(tables: string): string {
-  return rowsCounted(
-    tables,
-    'pg_catalog.pg_stat_get_xact_tuples_inserted(oid) + pg_catalog.pg_stat_get_xact_tuples_updated(oid)',
-  );
-}
-
-/** Rows that it has deleted there: as {@link rowsWritten}. */
-export function rowsRemoved(tables: string): string {
-  return rowsCounted(tables, 'pg_catalog.pg_stat_get_xact_tuples_deleted(oid)');
-}
-
-function rowsCounted(tables: string, count: string): string {
-  return `(SELECT CASE WHEN pg_catalog.current_setting('track_counts')::pg_catalog.bool
-                       THEN coalesce(pg_catalog.sum(${count}), 0)::pg_catalog.float8 END
-             FROM ${tables} AS counted(oid))`;
 }
 
 /** The table that $1 names, with its tree: by pg_inherits, since pg_partition_tree() locks every part as a reader does. */
@@ -83,8 +60,7 @@ SELECT target.oid::pg_catalog.int8::pg_catalog.float8 AS oid, target.root::pg_ca
        -- 1: for each row, 2: before, 4: INSERT (TRIGGER_TYPE_… of the server's pg_trigger.h)
        EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN tree ON t.tgrelid = tree.oid
                 WHERE NOT t.tgisinternal AND t.tgenabled <> 'D' AND t.tgtype & 7 = 7) AS may_drop_rows,
-       ${rowsWritten('(SELECT oid FROM tree)')} AS written,
-       ${rowsRemoved('(SELECT oid FROM tree)')} AS removed,
+       ${rowCounters('(SELECT oid FROM tree)')} AS counters,
        ARRAY(SELECT oid::pg_catalog.int8::pg_catalog.float8 FROM tree) AS tree,
        (SELECT coalesce(pg_catalog.json_agg(pg_catalog.json_build_object(
                  'name', a.attname, 'type', pg_catalog.format_type(a.atttypid, a.atttypmod), 'base', base.typname,

@@ -3,6 +3,7 @@ import type { Pipeline } from '../pipeline/pipeline.js';
 import { quotedTable } from './identifier.js';
 import type { PartitionType } from './partition-type.js';
 import { partitionType, unsafeReasons } from './refuse-target.js';
+import type { RowCounters } from './row-counters.js';
 import type { Session } from './session.js';
 import { CATALOG, type CatalogRow } from './target-catalog.js';
 
@@ -36,10 +37,8 @@ export interface Target {
   readonly hasTriggers: boolean;
   /** Whether one of them runs before each inserted row, and so may drop it. */
   readonly mayDropRows: boolean;
-  /** Rows that this session had inserted into the tree, or changed there, before the target was read, or NaN: see `rowsWritten`. */
-  readonly writtenBefore: number;
-  /** Rows that it had deleted there by then, or NaN. */
-  readonly removedBefore: number;
+  /** What this session had written in the tree before the target was read; null where the server does not count. */
+  readonly before: RowCounters | null;
   /** Oids of the table and every table of its tree. */
   readonly tree: readonly number[];
   /** Column sets that a unique index makes unique, NULLs included. */
@@ -107,8 +106,7 @@ export async function examineTarget(session: Session, pipeline: Pipeline): Promi
     ...(type === undefined ? {} : { partitionType: type }),
     hasTriggers: row.has_triggers,
     mayDropRows: row.may_drop_rows,
-    writtenBefore: row.written ?? NaN,
-    removedBefore: row.removed ?? NaN,
+    before: row.counters,
     tree: row.tree,
     uniqueKeys: row.unique_keys,
   };

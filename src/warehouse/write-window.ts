@@ -81,12 +81,12 @@ async function replaceRows(
   await session.query('SET CONSTRAINTS ALL IMMEDIATE');
 
   request.onStep?.('check', sent);
-  const { inside, written, removed, checks } = await checkWindow(session, inWindow, pipeline, window, target, sums);
+  const { inside, written, checks } = await checkWindow(session, inWindow, pipeline, window, target, sums);
   await refuseUnaccounted(session, database, inWindow, request, target, {
     sent,
     inside,
-    written: unchanged ? written + sent : written,
-    alsoDeleted: removed - deleted,
+    deleted,
+    written: unchanged ? { ...written, inserted: written.inserted + sent } : written,
   });
   const emptied = deleted > 0 && sent === 0 ? ['emptied'] : [];
   // Taken from the table, not from what was sent: a trigger may have changed it on its way.

@@ -71,7 +71,7 @@ describe('repave deploy, with two projects on one task queue', function () {
     client = await connectRepave({ settings: loadSettings(onlyThisServer(address)), taskQueue });
     [ours, theirs] = await Promise.all([createTestDatabase(), createTestDatabase()]);
     // A clone has the template's ledger with its id.
-    for (const { sql } of [ours, theirs]) await sql('UPDATE repave.ledger SET id = gen_random_uuid()');
+    for (const database of [ours, theirs]) await database.sql('UPDATE repave.ledger SET id = gen_random_uuid()');
   });
   after(async () => {
     for (const name of [SALES, RATES, STOCK]) await client.schedules.remove(name).catch(() => undefined);
@@ -122,6 +122,23 @@ describe('repave deploy, with two projects on one task queue', function () {
     assert.deepEqual(other.changes, []);
   });
 
+  it('marks one that says no ledger, and one that was made for another, and then has nothing to do', async () => {
+    await client.schedules.add({
+      ...{ pipeline: STOCK, cron: '15 2 * * *', zone: 'UTC', last: 1, healsChanged: false, keeper: 'deploy' },
+    });
+    await listed(RATES, SALES, STOCK);
+    for (const [own, { url }] of [
+      [RATES, theirs],
+      [SALES, ours],
+    ] as const) {
+      const stock = project({ [`pipelines/${STOCK}.sql`]: SCHEDULED, [`pipelines/${own}.sql`]: SCHEDULED });
+      const marked = async () => (await deployed(stock, url, true)).changes.filter((change) => change.endsWith(STOCK));
+      assert.deepEqual([await marked(), await marked()], [[`changed ${STOCK}`], []]);
+    }
+    await client.schedules.remove(STOCK);
+    await listed(RATES, SALES);
+  });
+
   it('removes its own, as one that says no ledger', async () => {
     await client.schedules.add({
       ...{ pipeline: STOCK, cron: '5 4 * * *', zone: 'UTC', last: 1, healsChanged: false, keeper: 'deploy' },
@@ -150,6 +167,6 @@ describe('repave deploy, with two projects on one task queue', function () {
     assert.equal((await deployed(rates, ours.url, true)).code, 0);
   });
 
-  const ledger = async ({ sql }: TestDatabase): Promise<string | undefined> =>
-    (await sql<{ id: string }>('SELECT id::text FROM repave.ledger'))[0]?.id;
+  const ledger = async (database: TestDatabase): Promise<string | undefined> =>
+    (await database.sql<{ id: string }>('SELECT id::text FROM repave.ledger'))[0]?.id;
 });

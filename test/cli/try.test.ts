@@ -34,6 +34,15 @@ describe('repave try', () => {
       'pipelines/sales_summary.sql': SALES_SUMMARY,
       'pipelines/slow.sql': `${OPEN}SELECT :date AS day, pg_sleep(600)::text AS note\n`,
       'pipelines/relayed.sql': `${OPEN}-- source: SHOP_URL\nSELECT day, note FROM notes WHERE day = :date\n`,
+      'pipelines/ending.ts': `import { definePipeline } from 'repave';
+export default definePipeline({
+  target: 'open', partition: { column: 'day', by: 'day' },
+  async *rows({ key }) {
+    if (key === '2024-02-01') process.exit(0);
+    for (;;) { console.log('a word of its own'); await new Promise((go) => setTimeout(go, 100)); }
+  },
+});
+`,
       'pipelines/coded.ts': `import { definePipeline } from 'repave';
 export default definePipeline({
   target: 'open', partition: { column: 'day', by: 'day' },
@@ -108,6 +117,20 @@ export default definePipeline({
     const relayed = await repave(project, ['try', 'relayed', '2024-02-01'], env);
     assert.match(relayed.stdout, /\n2024-02-01\tfrom the shop\n/, relayed.stderr);
     await untouched();
+  });
+
+  it('is not ended by code that calls process.exit: that fails', async () => {
+    const { code, stderr } = await repave(project, ['try', 'ending', '2024-02-01'], env);
+    assert.equal(code, 1, stderr);
+    assert.match(stderr, /The code of ending called process\.exit for 2024-02-01/);
+  });
+
+  it('ends where nobody reads what it writes, though a pipeline’s code has written it', async () => {
+    const running = startRepave(project, ['try', 'ending', '2024-02-02'], env);
+    running.process.stdout?.destroy();
+    const { code, stderr } = await running.ended;
+    assert.equal(code, 0, stderr);
+    assert.doesNotMatch(stderr, /process\.exit/);
   });
 
   it('takes an unfinished partition with a word, and refuses one in the future and no key at all', async () => {

@@ -48,7 +48,7 @@ describe('settings: what each gives', () => {
       'scope: { id: 9007199254740993, plant: 0123, release: 1.0, live: TRUE, day: 2024-01-01, shop: 7, share: .5 }',
       'checks:',
       '  - accepted: { id: [9007199254740993, 1e3, 0x1F, "007"], paid: [True, false] }',
-      '  - range: { id: { min: -9223372036854775808, max: 9223372036854775807 }, share: { min: 0.10, max: 1 } }',
+      '  - range: { id: { min: -9223372036854775808, max: 9223372036854775807 }, share: { min: 0.10, max: 1e6 } }',
     ]);
     assert.deepEqual(scope, {
       id: '9007199254740993',
@@ -63,7 +63,7 @@ describe('settings: what each gives', () => {
       { kind: 'accepted', column: 'id', values: ['9007199254740993', '1e3', '0x1F', '007'] },
       { kind: 'accepted', column: 'paid', values: ['True', 'false'] },
       { kind: 'range', column: 'id', min: '-9223372036854775808', max: '9223372036854775807' },
-      { kind: 'range', column: 'share', min: '0.10', max: '1' },
+      { kind: 'range', column: 'share', min: '0.1', max: '1000000' },
     ]);
   });
 

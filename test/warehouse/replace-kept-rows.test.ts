@@ -125,6 +125,29 @@ describe('a target whose policies, triggers or rules come between', () => {
         assert.deepEqual(rows, [{ n: 100 }, { n: 200 }, { n: 300 }]);
       });
 
+      it('with an AFTER trigger that deletes its own row and inserts it anew: filled', async () => {
+        const anew = 'DELETE FROM target WHERE n = NEW.n; INSERT INTO target VALUES (NEW.day, -NEW.n);';
+        await trigger('AFTER INSERT', `IF NEW.n > 0 THEN ${anew} END IF; RETURN NULL;`);
+        await test.sql('ALTER FUNCTION act() SECURITY DEFINER');
+        await withWorker(test, async (database) => {
+          assert.equal((await fill(database, fillRequest(pipeline))).rows, 3);
+        });
+      });
+
+      it('with an AFTER trigger that moves its own row to another part of the table: filled', async () => {
+        await test.sql(`DROP TABLE target; CREATE TABLE target (day date NOT NULL, n int) PARTITION BY RANGE (n);
+          CREATE TABLE below PARTITION OF target FOR VALUES FROM (MINVALUE) TO (0);
+          CREATE TABLE above PARTITION OF target FOR VALUES FROM (0) TO (MAXVALUE)`);
+        await trigger(
+          'AFTER INSERT',
+          'IF NEW.n > 0 THEN UPDATE target SET n = -n WHERE n = NEW.n; END IF; RETURN NULL;',
+        );
+        await test.sql('ALTER FUNCTION act() SECURITY DEFINER');
+        await withWorker(test, async (database) => {
+          assert.equal((await fill(database, fillRequest(pipeline))).rows, 3);
+        });
+      });
+
       it('with an AFTER trigger that rewrites its own row: filled', async () => {
         await trigger('AFTER INSERT', 'UPDATE target SET n = -n WHERE n = NEW.n; RETURN NULL;');
         await test.sql('ALTER FUNCTION act() SECURITY DEFINER');
