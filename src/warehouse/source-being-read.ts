@@ -54,7 +54,8 @@ export function containExit(): void {
   const exit = process.exit.bind(process);
   process.exit = (code) => {
     const culprit = current.getStore();
-    if (!culprit) return exit(code);
+    // An argument that is undefined would take the place of process.exitCode.
+    if (!culprit) return code === undefined ? exit() : exit(code);
     const called = new ExitCalled('process.exit was called');
     // Whether or not the code catches what is thrown.
     if (all.has(culprit)) culprit.fail(called);

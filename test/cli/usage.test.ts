@@ -102,7 +102,11 @@ describe('repave', () => {
     ['a number that is none', ['backfill', 'sales_summary', '--last', 'ten'], /--last.*whole number/],
     ['an unknown pipeline, with the nearest', ['plan', 'sales_sumary', '--last', '1'], /sales_summary/],
     ['an unknown state', ['plan', 'sales_summary', '--only', 'broken'], /broken.*missing/s],
-    ['a range and keys at once', ['plan', 'sales_summary', '1997-01-01', '--last', '3'], /keys as arguments and --last/],
+    [
+      'a range and keys at once',
+      ['plan', 'sales_summary', '1997-01-01', '--last', '3'],
+      /keys as arguments and --last/,
+    ],
     ['a day that does not exist', ['plan', 'sales_summary', '--from', '1997-02-30'], /1997-02-30/],
     ['a range the wrong way round', ['plan', 'sales_summary', '1997-02-03..1997-02-01'], /1997-02-03.*1997-02-01/s],
     ['no partitions named', ['backfill', 'sales_summary'], /no partitions are named/],
