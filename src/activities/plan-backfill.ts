@@ -24,13 +24,7 @@ import { type ComesAfter, comesAfter } from '../warehouse/upstream.js';
 import type { ActivityDeps } from './activity-deps.js';
 import { answering } from './answering.js';
 import { fillPolicy } from './fill-policy.js';
-import type {
-  BackfillPlan,
-  Continuation,
-  DownstreamPipeline,
-  PlanBackfillRequest,
-  PlannedBackfill,
-} from './messages.js';
+import type { BackfillPlan, DownstreamPipeline, PlanBackfillRequest, PlannedBackfill } from './messages.js';
 import { movedOf } from './moved-of.js';
 import { firstPage, PAGE_SIZE } from './next-keys.js';
 import { downstreamOfPlan } from './plan-downstream.js';
@@ -52,7 +46,7 @@ export function planBackfill(deps: ActivityDeps): (request: PlanBackfillRequest)
       throw new Failure('InvalidInput', 'planBackfill belongs to the workflow backfill: start that.');
     const run = workflowExecution.runId;
     const [raw, ...extra] = request.arguments;
-    const input = parseBackfillInput(raw, isContinuation(extra[0]) ? extra.slice(1) : extra);
+    const input = parseBackfillInput(raw, isCap(extra[0]) ? extra.slice(1) : extra);
     const pipeline = await requestedPipeline(deps, input.pipeline);
     const asks = asksSource(input, pipeline);
     const clock = await passedClock(request);
@@ -213,7 +207,7 @@ function listed({ total, first, last, notes, range, list, resting }: FixedList, 
 }
 
 /** The one second argument that a first run may have: a cap on the partitions of one run. */
-function isContinuation(value: unknown): value is Continuation {
+function isCap(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false;
   const { partitionsPerRun, ...rest } = value as Record<string, unknown>;
   return Number.isInteger(partitionsPerRun) && Number(partitionsPerRun) > 0 && Object.keys(rest).length === 0;

@@ -13,9 +13,10 @@ import {
   setHandler,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { BackfillPlan, CarriedDownstream, Continuation, PlannedBackfill } from '../activities/messages.js';
+import type { BackfillPlan, PlannedBackfill } from '../activities/messages.js';
 import { PROGRESS_QUERY, type BackfillOutcome, type BackfillResult, type Progress } from '../contract.js';
 import { awaitDayRun } from './await-day-run.js';
+import type { CarriedDownstream, Continuation } from './carried.js';
 import { control, planning } from './control.js';
 import { currentDetails } from './details.js';
 import { type Downstream, fillDownstream } from './downstream.js';

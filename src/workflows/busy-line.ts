@@ -1,6 +1,7 @@
 import { ActivityFailure, CancellationScope, isCancellation } from '@temporalio/workflow';
-import type { BackfillPlan, BusyKeys } from '../activities/messages.js';
+import type { BackfillPlan } from '../activities/messages.js';
 import { MAX_CONCURRENCY } from '../contract.js';
+import type { BusyKeys } from './carried.js';
 import { isTimeUp, waiting } from './control.js';
 import { type ChildOutcomes, failedAll, runsOf } from './fill-child.js';
 import type { WaitingClock } from './waiting-clock.js';

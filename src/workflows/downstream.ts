@@ -10,7 +10,7 @@ import {
   ParentClosePolicy,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { BackfillPlan, CarriedDownstream, DownstreamPipeline } from '../activities/messages.js';
+import type { BackfillPlan, DownstreamPipeline } from '../activities/messages.js';
 import {
   type BackfillCounts,
   type BackfillResult,
@@ -20,6 +20,7 @@ import {
 } from '../contract.js';
 import { awaitRun } from './await-run.js';
 import type { backfill } from './backfill.js';
+import type { CarriedDownstream } from './carried.js';
 import { planning } from './control.js';
 import { endedBy, finalFailure } from './final-failure.js';
 import { plannedPlace } from './planned-place.js';

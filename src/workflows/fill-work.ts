@@ -1,5 +1,6 @@
 import { patched } from '@temporalio/workflow';
-import type { BusyKeys, FillPolicy, WaitingKeys } from '../activities/messages.js';
+import type { FillPolicy } from '../activities/messages.js';
+import type { BusyKeys, WaitingKeys } from './carried.js';
 import { afterFailure } from './failure-rule.js';
 import { type ChildOutcomes, fillChild, runsOf, type WhereToWait } from './fill-child.js';
 import type { Batch } from './key-pager.js';

@@ -6,9 +6,9 @@ import {
   isCancellation,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { CarriedBackfill } from '../activities/messages.js';
 import { keysName } from '../contract.js';
 import { Background } from './background.js';
+import type { CarriedBackfill } from './carried.js';
 import { afterCanary } from './failure-rule.js';
 import { fillWork, settle } from './fill-work.js';
 import { endedBy, finalFailure } from './final-failure.js';

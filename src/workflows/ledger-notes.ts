@@ -1,5 +1,6 @@
 import { ActivityFailure, CancellationScope, isCancellation, log } from '@temporalio/workflow';
-import type { BackfillPlan, CarriedSetting } from '../activities/messages.js';
+import type { BackfillPlan } from '../activities/messages.js';
+import type { CarriedSetting } from './carried.js';
 import { control } from './control.js';
 import { finalFailure } from './final-failure.js';
 import { plannedPlace } from './planned-place.js';

@@ -1,6 +1,7 @@
 import { workflowInfo } from '@temporalio/workflow';
-import type { BackfillPlan, CarriedSetting, CarriedTold, NoticeRequest } from '../activities/messages.js';
+import type { BackfillPlan, NoticeRequest } from '../activities/messages.js';
 import { type BackfillOutcome, type NoticeEvent, type PartitionFailure, type Pause, shortened } from '../contract.js';
+import type { CarriedSetting, CarriedTold } from './carried.js';
 import { plannedPlace } from './planned-place.js';
 import { startNotice } from './start-notice.js';
 import type { Tally } from './tally.js';

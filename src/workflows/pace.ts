@@ -1,4 +1,4 @@
-import type { CarriedPace } from '../activities/messages.js';
+import type { CarriedPace } from './carried.js';
 
 /** Moments at which partitions have ended that the rate is taken from: of a batch all end at one. */
 const RECENT = 50;

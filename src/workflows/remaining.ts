@@ -1,5 +1,5 @@
 import { patched } from '@temporalio/workflow';
-import type { BusyKeys, CarriedBackfill, WaitingKeys } from '../activities/messages.js';
+import type { BusyKeys, CarriedBackfill, WaitingKeys } from './carried.js';
 import { BusyLine } from './busy-line.js';
 import { type Batch, KeyPager } from './key-pager.js';
 import { nextPage } from './next-page.js';

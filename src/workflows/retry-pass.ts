@@ -1,5 +1,6 @@
 import { ActivityFailure, CancellationScope, isCancellation, log } from '@temporalio/workflow';
-import type { BackfillPlan, CarriedRetry } from '../activities/messages.js';
+import type { BackfillPlan } from '../activities/messages.js';
+import type { CarriedRetry } from './carried.js';
 import { control } from './control.js';
 import { finalFailure } from './final-failure.js';
 import { plannedPlace } from './planned-place.js';

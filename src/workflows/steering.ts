@@ -1,4 +1,4 @@
-import type { BackfillPlan, CarriedSetting } from '../activities/messages.js';
+import type { BackfillPlan } from '../activities/messages.js';
 import {
   type Lever,
   type LeverInputs,
@@ -7,6 +7,7 @@ import {
   type PausedBy,
   type Steered,
 } from '../contract.js';
+import type { CarriedSetting } from './carried.js';
 import type { Pace } from './pace.js';
 import type { RetryPass } from './retry-pass.js';
 import { WaitingClock } from './waiting-clock.js';

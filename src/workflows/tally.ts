@@ -1,4 +1,3 @@
-import type { CarriedBackfill, LeftNotReady } from '../activities/messages.js';
 import {
   MAX_LISTED_FAILURES,
   type BackfillResult,
@@ -8,6 +7,7 @@ import {
   shortened,
   type WaitingPartition,
 } from '../contract.js';
+import type { CarriedBackfill, LeftNotReady } from './carried.js';
 import { Pace } from './pace.js';
 
 /** How a partition's child ended, as far as its backfill is concerned. */

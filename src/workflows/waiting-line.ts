@@ -1,6 +1,6 @@
 import { condition } from '@temporalio/workflow';
-import type { WaitingKeys } from '../activities/messages.js';
 import { MAX_WAITING } from '../contract.js';
+import type { WaitingKeys } from './carried.js';
 
 /** Partitions whose sources were not ready, behind all others: each group comes again once its time has come. */
 export class WaitingLine {

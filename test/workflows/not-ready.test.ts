@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { ApplicationFailure } from '@temporalio/activity';
 import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
-import type { CarriedBackfill } from '../../src/activities/messages.js';
+import type { CarriedBackfill } from '../../src/workflows/carried.js';
 import { type BackfillResult, MAX_WAITING, MAX_WAITING_AFTER, type Progress } from '../../src/contract.js';
 import { WaitingLine } from '../../src/workflows/waiting-line.js';
 import { cancelled, failureOf, Harness } from './harness.js';
