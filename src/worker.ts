@@ -7,28 +7,25 @@ import { fileURLToPath } from 'node:url';
 import { Failure } from './failure.js';
 import { loadSettings } from './settings.js';
 import { createLog, type Log } from './telemetry/log.js';
+import { containExit } from './warehouse/source-being-read.js';
 import { isUnreachable } from './worker/first-connection.js';
 import { runWorker } from './worker/run-worker.js';
+import { stopOnSignals } from './worker/stop-on-signals.js';
 import { handleStrayErrors } from './worker/stray-errors.js';
 
 export { READY, runWorker } from './worker/run-worker.js';
+export { stopOnSignals } from './worker/stop-on-signals.js';
 export { handleStrayErrors } from './worker/stray-errors.js';
 
-const EXIT = { wrong: 2, unreachable: 3, defect: 70, interrupted: 130 } as const;
+const EXIT = { wrong: 2, unreachable: 3, defect: 70 } as const;
 
 async function main(): Promise<void> {
   const log = createLog(process.env.REPAVE_LOG_LEVEL || 'info');
+  containExit();
   handleStrayErrors(log);
-  const stopping = new AbortController();
-  for (const name of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(name, () => {
-      if (stopping.signal.aborted) process.exit(EXIT.interrupted);
-      log.info({ signal: name }, 'Stopping: fills that run get their time, once more ends at once');
-      stopping.abort();
-    });
-  }
+  const stop = stopOnSignals(log);
   try {
-    await runWorker(loadSettings(), stopping.signal, log);
+    await runWorker(loadSettings(), stop, log);
     log.info('Worker has stopped');
   } catch (error) {
     process.exitCode = told(error, log);

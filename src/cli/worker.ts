@@ -17,22 +17,10 @@ export function registerWorker(program: Command): void {
 
 async function worker({ settings }: Context, _given: readonly unknown[], _options: CommonOptions): Promise<ExitCode> {
   // Loaded here alone: the worker brings in the Temporal SDK's native part, which no other command needs.
-  const { handleStrayErrors, runWorker } = await import('../worker.js');
+  const { handleStrayErrors, runWorker, stopOnSignals } = await import('../worker.js');
   const log = createLog(settings.env.REPAVE_LOG_LEVEL || 'info');
   handleStrayErrors(log);
-  const stop = new AbortController();
-  const onSignal = (signal: NodeJS.Signals): void => {
-    if (stop.signal.aborted) process.exit(EXIT.interrupted);
-    log.info({ signal }, 'Stopping: fills that run get their time, once more ends at once');
-    stop.abort();
-  };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, onSignal);
-  try {
-    await runWorker(settings, stop.signal, log);
-  } catch (error) {
-    // Told to stop while it still waited for a server.
-    if (!stop.signal.aborted || error !== stop.signal.reason) throw error;
-  }
+  await runWorker(settings, stopOnSignals(log), log);
   log.info('Worker has stopped');
   return EXIT.done;
 }

@@ -41,16 +41,12 @@ export class ExitCalled extends Error {
   override readonly name = 'ExitCalled';
 }
 
-let contained = false;
-
 /**
  * From here on `process.exit`, called by a source's code, fails that source's fill, in place of ending the process, with all
  * its other fills, in silence. What the process itself does about an event that a source's code has set off, such as a write to
- * a closed pipe, is to be bound outside of sources, by `AsyncResource.bind`.
+ * a closed pipe, is to be bound outside of sources, by `AsyncResource.bind`. To be called once.
  */
 export function containExit(): void {
-  if (contained) return;
-  contained = true;
   const exit = process.exit.bind(process);
   process.exit = (code) => {
     const culprit = current.getStore();
