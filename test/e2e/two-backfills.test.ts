@@ -1,13 +1,6 @@
 import assert from 'node:assert/strict';
-import { connectRepave, type RepaveClient } from '../../src/client.js';
-import { onlyThisServer } from '../../src/dev/only-this-server.js';
-import { loadSettings } from '../../src/settings.js';
-import { Installation } from '../chaos/installation.js';
 import { until } from '../chaos/until.js';
-import { testTemporal } from '../support/temporal.js';
-import { createProject } from '../support/worker.js';
-import { uniqueQueue } from '../support/workflow.js';
-import { createNamespace } from './temporal-cli.js';
+import { openTwoNamespaces, type TwoNamespaces } from './two-namespaces.js';
 
 const PIPELINE = 'two_backfills';
 /** The day at which both meet, each in its transaction. */
@@ -24,36 +17,15 @@ FROM   held(:key) CROSS JOIN generate_series(1, ${ROWS}) AS number
 
 describe('two backfills of overlapping days', function () {
   this.timeout(300_000);
-  let installation: Installation;
-  let other: RepaveClient;
+  let namespaces: TwoNamespaces;
 
   before(async () => {
-    const { address } = await testTemporal();
-    const [opened, namespace, project] = await Promise.all([
-      Installation.open({
-        pipelines: { [`${PIPELINE}.sql`]: query('one') },
-        tables: 'CREATE TABLE target (day date NOT NULL, source text NOT NULL, number int NOT NULL);',
-      }),
-      createNamespace(),
-      createProject({ [`${PIPELINE}.sql`]: query('two') }),
-    ]);
-    installation = opened;
-    other = await connectRepave({
-      settings: loadSettings(onlyThisServer(address)),
-      namespace,
-      taskQueue: uniqueQueue(),
-    });
-    await installation.startWorker();
-    // Nothing in Temporal knows of both.
-    const env = { TEMPORAL_NAMESPACE: namespace };
-    await installation.startWorker({ project, taskQueue: other.taskQueue, env });
+    namespaces = await openTwoNamespaces(PIPELINE, query);
   });
-  after(async () => {
-    await other.close();
-    await installation.close();
-  });
+  after(() => namespaces.close());
 
   it('at once, from sources that differ: each day is wholly one or the other', async () => {
+    const { installation, other } = namespaces;
     const { client, database } = installation;
     await installation.hold(MEETING);
     const second = await other.backfill({ pipeline: PIPELINE, from: MEETING, to: '2024-03-15' });

@@ -1,38 +1,18 @@
 import assert from 'node:assert/strict';
 import { ApplicationFailure } from '@temporalio/activity';
-import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import type { EndBackfillRequest } from '../../src/activities/messages.js';
-import type { BackfillResult, Steered } from '../../src/contract.js';
+import type { BackfillResult } from '../../src/contract.js';
+import { cancelledWhileEnding } from './cancelled-while-ending.js';
 import { cancelled, Harness } from './harness.js';
-import { days, eventsOf, failedTasks, gate, type Script, type Scripted, scripted } from './scripted.js';
+import { days, eventsOf, failedTasks, type Script, type Scripted, scripted } from './scripted.js';
 
 const KEYS = days('2024-01-01', 2);
 
 describe('a cancel that comes while the ledger is told the end', () => {
   const harness = new Harness();
 
-  /** A backfill whose first last word is on its way when the cancel comes. */
-  async function cancelledLate(script: Script): Promise<[WorkflowHandleWithFirstExecutionRunId, Scripted]> {
-    const [ending, written] = [gate(), gate()];
-    const calls = scripted({
-      keys: KEYS,
-      ...script,
-      control: {
-        endBackfill: async () => {
-          ending.open();
-          await written.opened;
-          return undefined;
-        },
-      },
-    });
-    const handle = await harness.backfill(calls);
-    await ending.opened;
-    await handle.cancel();
-    // An update is answered by a task that has the cancel: the next one has it before the activity's end.
-    await handle.executeUpdate<Steered, []>('resume');
-    written.open();
-    return [handle, calls];
-  }
+  const cancelledLate = (script: Script) =>
+    cancelledWhileEnding(harness, (ending) => scripted({ keys: KEYS, ...script, ...ending }));
 
   const words = (calls: Scripted): EndBackfillRequest['outcome'][] =>
     calls.requests('endBackfill').map(({ outcome }) => outcome);

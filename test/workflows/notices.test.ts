@@ -4,6 +4,7 @@ import { ApplicationFailure } from '@temporalio/activity';
 import type { WorkflowHandle } from '@temporalio/client';
 import type { NoticeRequest } from '../../src/activities/messages.js';
 import { noticeWorkflowId, type Steered } from '../../src/contract.js';
+import { cancelledWhileEnding } from './cancelled-while-ending.js';
 import { cancelled, failureOf, Harness } from './harness.js';
 import {
   days,
@@ -130,22 +131,7 @@ describe('notices', () => {
   });
 
   it('tell the end that it has: as cancelled, where a cancel comes while the last word is written', async () => {
-    const [ending, written] = [gate(), gate()];
-    const calls = withHook({
-      control: {
-        endBackfill: async () => {
-          ending.open();
-          await written.opened;
-          return undefined;
-        },
-      },
-    });
-    const handle = await harness.backfill(calls);
-    await ending.opened;
-    await handle.cancel();
-    // An update is answered by a task that has the cancel: the next one has it before the activity's end.
-    await handle.executeUpdate<Steered, []>('resume');
-    written.open();
+    const [handle, calls] = await cancelledWhileEnding(harness, withHook);
     await assert.rejects(handle.result(), cancelled);
     await until(() => events(calls).includes('backfill-ended'));
     const [ended] = told(calls).filter(({ event }) => event === 'backfill-ended');
