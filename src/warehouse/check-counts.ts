@@ -76,6 +76,10 @@ function aggregates(
       return [
         check.min === undefined ? '0::pg_catalog.float8' : rowsWhere(isBeyond(check.column, '<', bind(check.min))),
         check.max === undefined ? '0::pg_catalog.float8' : rowsWhere(isBeyond(check.column, '>', bind(check.max))),
+        // NaN counts as greater than any number, so that without a maximum it would be in range.
+        check.max === undefined && mayBeNaN(target, check.column)
+          ? rowsWhere(`${quoted(check.column)} = 'NaN'`)
+          : '0::pg_catalog.float8',
       ];
     case 'sum':
       return [`(${sumEquals(pipeline, check, target, bind(sum))})::pg_catalog.int4::pg_catalog.float8`];
@@ -96,6 +100,11 @@ export function isAccepted(column: string, values: string): string {
 /** As {@link isAccepted}. */
 export function isBeyond(column: string, operator: '<' | '>', value: string): string {
   return `${quoted(column)} ${operator} ${value}`;
+}
+
+function mayBeNaN({ columns }: Target, column: string): boolean {
+  const type = columns.find(({ name }) => name === column)?.baseType;
+  return type === 'numeric' || type === 'float4' || type === 'float8';
 }
 
 function rowsWhere(condition: string): string {

@@ -106,6 +106,7 @@ function judge(
         [
           [counts[0] ?? 0, `below ${check.min}`],
           [counts[1] ?? 0, `above ${check.max}`],
+          [counts[2] ?? 0, 'NaN'],
         ],
         'all in range',
       );

@@ -120,6 +120,19 @@ describe('the checks by kind', () => {
       /sql \(SELECT FROM generate_series\(1, 5000\)\): more than 1000 rows/,
     ],
   };
+  it('NaN is out of every range', async () => {
+    await test.sql(`CREATE DOMAIN rate AS float8; ALTER TABLE target ADD real float4, ADD rate rate;
+      ALTER TABLE source ADD real float4, ADD rate rate;
+      UPDATE source SET price = 'NaN', ratio = 'NaN', real = 'NaN', rate = 'NaN' WHERE n = 1;
+      UPDATE source SET real = 1, rate = 1 WHERE n = 2`);
+    for (const column of ['price', 'ratio', 'real', 'rate']) {
+      const above = await failsAs(filledBy([{ kind: 'range', column, min: '0' }]), 'CheckFailed');
+      assert.match(above.message, new RegExp(`range \\(${column}\\): 1 NaN\\.`));
+      const below = await failsAs(filledBy([{ kind: 'range', column, max: '1000' }]), 'CheckFailed');
+      assert.match(below.message, new RegExp(`range \\(${column}\\): 1 above 1000\\.`));
+    }
+  });
+
   for (const [what, [check, message]] of Object.entries(FAILING)) {
     it(`${what}: CheckFailed, and the old rows stand; as a warning it is let through and recorded`, async () => {
       const before = await held();
