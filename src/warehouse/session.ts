@@ -37,6 +37,8 @@ export class Session {
   #running: Promise<unknown> | undefined;
   #released = false;
   #cancelled = false;
+  /** A cancel ends its backend, which rolls back. */
+  #ending = false;
   #starves: (() => boolean) | undefined;
   /** Known once its transaction has begun and is named. */
   backend: Backend | undefined;
@@ -156,7 +158,10 @@ export class Session {
     if (this.#released) return;
     const running = this.#running;
     try {
-      if (this.backend) await endBackend(this.#database, this.backend);
+      if (this.backend) {
+        this.#ending = true;
+        await endBackend(this.#database, this.backend);
+      }
       await abortable(Promise.resolve(running), AbortSignal.timeout(SETTLE_MS));
     } catch {
       // The statement's own failure, or none of it, in time.
@@ -188,8 +193,8 @@ export class Session {
   /** Rolls back where the connection can still say so. Never throws: a connection that cannot is closed by `release`. */
   async rollback(): Promise<void> {
     if (this.#lost || this.#released) return;
-    // Its backend is being ended. One that is not known has failed its statement, and says so before it lets go of its locks.
-    if (this.#cancelled && this.backend) return;
+    // One that was not known yet when it was cancelled is still there, and may hold locks.
+    if (this.#ending) return;
     try {
       await this.#watched(() => this.#client.query('ROLLBACK'));
     } catch {
