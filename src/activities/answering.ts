@@ -8,27 +8,32 @@ import { toApplicationFailure, withinAttempts } from './to-application-failure.j
 /** Where failures that count are counted: by the fill's claim in the ledger, or, for what makes none, by its attempts. */
 type CountedBy = 'claim' | 'attempts';
 
-/** An activity that heartbeats, and whose errors leave as {@link toApplicationFailure} says. What Repave does not know, the log tells. */
+/**
+ * An activity that heartbeats, and whose errors leave as {@link toApplicationFailure} says. What Repave does not know, the log
+ * tells. `also`: what each note of an attempt says.
+ */
 export function answering<Request, Answer>(
   countedBy: CountedBy,
   activity: (request: Request, note: (doing: object) => void) => Promise<Answer>,
+  also: Pick<AttemptNote, 'notifies'> = {},
 ): (request: Request) => Promise<Answer> {
   return async (request) => {
     const { info, cancellationSignal, log } = Context.current();
+    const note: AttemptNote = { attempt: info.attempt, ...also };
     let doing: object = {};
-    const heartbeat = startHeartbeat(() => ({ attempt: info.attempt, ...doing }) satisfies AttemptNote);
+    const heartbeat = startHeartbeat(() => ({ ...note, ...doing }));
     try {
       return await activity(request, (now) => (doing = now));
     } catch (error) {
       if (!(error instanceof Failure)) {
-        const failure = toApplicationFailure(error, info.attempt, cancellationSignal);
+        const failure = toApplicationFailure(error, note, cancellationSignal);
         if ('type' in failure && failure.type === 'Unexpected') {
           log.error('An activity failed in a way Repave does not know', { at: stackFrames(error) });
         }
         throw failure;
       }
       const failure = countedBy === 'claim' ? error : withinAttempts(error, info.attempt);
-      throw toApplicationFailure(failure, info.attempt, cancellationSignal);
+      throw toApplicationFailure(failure, note, cancellationSignal);
     } finally {
       heartbeat.stop();
     }

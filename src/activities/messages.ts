@@ -302,9 +302,11 @@ export interface EndedBatch {
   readonly outcomes: readonly PartitionOutcome[];
 }
 
-/** The first detail of a fill's failures, and what its heartbeats say. */
+/** The first detail of an activity's failures, and what its heartbeats say. */
 export interface AttemptNote {
   readonly attempt: number;
+  /** Of what plans a backfill: its worker has a notify hook. */
+  readonly notifies?: true;
 }
 
 export interface RecordFailureRequest extends PlannedPlace, Provenance {
@@ -358,7 +360,8 @@ export interface NoticeRequest
       Notice,
       'id' | 'event' | 'at' | 'pipeline' | 'key' | 'partition' | 'outcome' | 'counts' | 'paused' | 'reason' | 'failures'
     > {
-  readonly ledger: string;
+  /** Absent where nothing was planned: no ledger knows of it. */
+  readonly ledger?: string;
   /** The backfill that it is about, as the ledger knows it. Absent: a partition that was started alone. */
   readonly backfill?: { readonly id: string; readonly run: string };
   /** Of `heal-gave-up`: failures in the same way after which a partition rests. */

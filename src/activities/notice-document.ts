@@ -21,7 +21,8 @@ export async function ledgerFacts(database: Database, request: NoticeRequest): P
 
 /** The document that says of an event what its workflow and the ledger know of it; without the ledger's part it says so. */
 export function noticeDocument(request: NoticeRequest, facts: LedgerFacts | undefined): Notice {
-  const { id, event, at, pipeline, key, backfill, partition, outcome, counts, paused, reason, failures } = request;
+  const { id, event, at, pipeline, key, ledger, backfill, partition, outcome, counts, paused, reason, failures } =
+    request;
   return {
     id,
     event,
@@ -29,7 +30,7 @@ export function noticeDocument(request: NoticeRequest, facts: LedgerFacts | unde
     namespace: Context.current().info.namespace,
     pipeline,
     key,
-    ...(facts ?? { backfill, ledgerAway: true }),
+    ...(facts ?? { backfill, ledgerAway: ledger === undefined ? undefined : true }),
     partition,
     outcome,
     counts,

@@ -12,8 +12,8 @@ import { withPlannedDatabase } from './planned-database.js';
 const ANSWER_WITHIN_MS = 10_000;
 
 /**
- * What `use` finds in the ledger of the run that an event is about; undefined where that does not answer within ten seconds, or
- * whatever else it fails by. Throws what another worker may do better: `WrongLedger`, `WorkerOutdated`.
+ * What `use` finds in the ledger of the run that an event is about; undefined where none knows of it, or that does not answer
+ * within ten seconds, or whatever else it fails by. Throws what another worker may do better: `WrongLedger`, `WorkerOutdated`.
  */
 export async function inLedger<Result>(
   deps: ActivityDeps,
@@ -21,9 +21,11 @@ export async function inLedger<Result>(
   use: (database: Database) => Promise<Result>,
 ): Promise<Result | undefined> {
   const { cancellationSignal, log } = Context.current();
+  const { ledger } = request;
+  if (ledger === undefined) return undefined;
   const late = AbortSignal.timeout(ANSWER_WITHIN_MS);
   try {
-    const asking = withPlannedDatabase(deps, placeOfRun(deps, request), request.ledger, use);
+    const asking = withPlannedDatabase(deps, placeOfRun(deps, request), ledger, use);
     return await abortable(asking, AbortSignal.any([cancellationSignal, late]));
   } catch (error) {
     cancellationSignal.throwIfAborted();

@@ -40,7 +40,8 @@ import { startedBy } from './started-by.js';
  * `InvalidPipeline`, `PlanChanged`.
  */
 export function planBackfill(deps: ActivityDeps): (request: PlanBackfillRequest) => Promise<PlannedBackfill> {
-  return answering('attempts', async (request) => {
+  const notifies = deps.hooks.length > 0 || undefined;
+  const plan = async (request: PlanBackfillRequest): Promise<PlannedBackfill> => {
     const { attempt, workflowExecution } = Context.current().info;
     if (!workflowExecution)
       throw new Failure('InvalidInput', 'planBackfill belongs to the workflow backfill: start that.');
@@ -71,7 +72,7 @@ export function planBackfill(deps: ActivityDeps): (request: PlanBackfillRequest)
         ...settingsOf(input, pipeline),
         leavesAfterMs: leavesAfterMs(request, pipeline),
         searchAttributes: (await deps.hasSearchAttributes()) || undefined,
-        notifies: deps.hooks.length > 0 || undefined,
+        notifies,
       };
       const policy = { ...fillPolicy(pipeline, ledger), onBusy: input.onBusy, startedBy: by };
 
@@ -108,7 +109,8 @@ export function planBackfill(deps: ActivityDeps): (request: PlanBackfillRequest)
       });
       return { plan, ...firstPage(pipeline, plan, list.keys) };
     });
-  });
+  };
+  return answering('attempts', plan, { notifies });
 }
 
 /** Walks through today's plan in pages. Each time it is walked, it goes by what the ledger says then. */

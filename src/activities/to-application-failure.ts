@@ -13,16 +13,16 @@ const EXPECTED: ReadonlySet<FailureType> = new Set(['Conflict', 'SourceNotReady'
  * its type and message; a cancel stays a cancel; anything else is `Unexpected`, and of it only the class is told, since its
  * message may hold a row's values. The error itself never goes along as a cause: Temporal would keep its text.
  */
-export function toApplicationFailure(error: unknown, attempt: number, signal: AbortSignal): Error {
+export function toApplicationFailure(error: unknown, note: AttemptNote, signal: AbortSignal): Error {
   if (error instanceof CancelledFailure || error instanceof ApplicationFailure) return error;
   if (signal.aborted && (error === signal.reason || isAbortError(error))) return new CancelledFailure('CANCELLED');
-  if (error instanceof Failure) return fromFailure(error, attempt);
-  if (error instanceof KeyError) return fromFailure(new Failure('InvalidInput', error.message), attempt);
+  if (error instanceof Failure) return fromFailure(error, note);
+  if (error instanceof KeyError) return fromFailure(new Failure('InvalidInput', error.message), note);
   const kind = error instanceof Error ? error.constructor.name : typeof error;
   const message =
     `Something failed that Repave does not know (${kind}). The worker's log says where; ` +
     'if it was not the pipeline’s own code, it is a defect of Repave.';
-  return fromFailure(withinAttempts(new Failure('Unexpected', message), attempt), attempt);
+  return fromFailure(withinAttempts(new Failure('Unexpected', message), note.attempt), note);
 }
 
 /** A failure that counts is final at the last attempt: for those that no claim in the ledger counts. */
@@ -31,8 +31,7 @@ export function withinAttempts(failure: Failure, attempt: number): Failure {
   return new Failure(failure.type, failure.message, { ...failure.options, final: true });
 }
 
-function fromFailure(failure: Failure, attempt: number): ApplicationFailure {
-  const note: AttemptNote = { attempt };
+function fromFailure(failure: Failure, note: AttemptNote): ApplicationFailure {
   const options: ApplicationFailureOptions = {
     type: failure.type,
     message: failure.message,

@@ -38,7 +38,7 @@ export interface Notice {
   readonly partition?: NoticeRun;
   /** Of `backfill-ended`. */
   readonly outcome?: BackfillOutcome;
-  /** Of a backfill, when it happened. */
+  /** Of a backfill that has begun, when it happened. */
   readonly counts?: NoticeCounts;
   /** Of `backfill-paused`. */
   readonly paused?: Pause;

@@ -26,7 +26,7 @@ import { firstPage } from './key-pager.js';
 import { Lanes } from './lanes.js';
 import { LedgerNotes } from './ledger-notes.js';
 import { setLevers } from './levers.js';
-import { Notices } from './notices.js';
+import { Notices, tellOfUnplanned } from './notices.js';
 import { plannedPlace } from './planned-place.js';
 import { progressOf } from './progress.js';
 import { RetryPass } from './retry-pass.js';
@@ -202,7 +202,9 @@ async function planBackfill(args: readonly unknown[]): Promise<PlannedBackfill> 
   } catch (error) {
     if (!(error instanceof ActivityFailure) || isCancellation(error)) throw error;
     if (cancelled()) throw new CancelledFailure('Cancelled before anything was begun.');
-    throw endedBy(finalFailure(error));
+    const failure = finalFailure(error);
+    if (scheduledBy !== undefined && failure.notifies) await tellOfUnplanned(args[0], failure);
+    throw endedBy(failure);
   }
 }
 

@@ -15,6 +15,8 @@ export interface FinalFailure {
   readonly message: string;
   /** The attempt that failed; 0 where none is known. */
   readonly attempt: number;
+  /** Of what plans a backfill: the worker that failed has a notify hook. */
+  readonly notifies?: true;
 }
 
 /** Reads the failure of an activity that is not retried any more. */
@@ -42,18 +44,18 @@ export function endedBy(failure: FinalFailure): ApplicationFailure {
 }
 
 function fromApplication(cause: ApplicationFailure): FinalFailure {
-  const attempt = attemptOf(cause.details?.[0]);
+  const noted = readNote(cause.details?.[0]);
   const message = cause.message;
-  if (isFailureType(cause.type)) return { type: cause.type, message, attempt };
+  if (isFailureType(cause.type)) return { type: cause.type, message, ...noted };
   return {
     type: 'Unexpected',
     message: `It failed as ${cause.type ?? 'an unnamed kind'}, and was given up: ${message}`,
-    attempt,
+    ...noted,
   };
 }
 
 function fromTimeout(cause: TimeoutFailure): FinalFailure {
-  const noted = attemptOf(cause.lastHeartbeatDetails);
+  const noted = readNote(cause.lastHeartbeatDetails);
   if (cause.cause instanceof ApplicationFailure) {
     return givenUp(fromApplication(cause.cause));
   }
@@ -77,11 +79,11 @@ function givenUp(last: FinalFailure): FinalFailure {
   return { ...last, message: `${last.message} It was given up then, as giveUpAfter says.` };
 }
 
-function timedOut(message: string, attempt: number): FinalFailure {
-  return { type: 'TimedOut', message, attempt };
+function timedOut(message: string, noted: AttemptNote): FinalFailure {
+  return { type: 'TimedOut', message, ...noted };
 }
 
-function attemptOf(note: unknown): number {
-  const attempt = (note as Partial<AttemptNote> | null | undefined)?.attempt;
-  return typeof attempt === 'number' ? attempt : 0;
+function readNote(note: unknown): AttemptNote {
+  const { attempt, notifies } = (note ?? {}) as Partial<AttemptNote>;
+  return { attempt: typeof attempt === 'number' ? attempt : 0, ...(notifies === true ? { notifies } : {}) };
 }

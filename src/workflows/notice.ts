@@ -41,6 +41,6 @@ function handedDown(args: readonly unknown[]): NoticeRequest {
 
 function isRequest(value: unknown): value is NoticeRequest {
   if (typeof value !== 'object' || value === null) return false;
-  const { id, event, at, pipeline, ledger } = value as Partial<NoticeRequest>;
-  return [id, event, at, pipeline, ledger].every((field) => typeof field === 'string');
+  const { id, event, at, pipeline } = value as Partial<NoticeRequest>;
+  return [id, event, at, pipeline].every((field) => typeof field === 'string');
 }

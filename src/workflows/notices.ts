@@ -1,7 +1,15 @@
 import { workflowInfo } from '@temporalio/workflow';
 import type { BackfillPlan, NoticeRequest } from '../activities/messages.js';
-import { type BackfillOutcome, type NoticeEvent, type PartitionFailure, type Pause, shortened } from '../contract.js';
+import {
+  type BackfillInput,
+  type BackfillOutcome,
+  type NoticeEvent,
+  type PartitionFailure,
+  type Pause,
+  shortened,
+} from '../contract.js';
 import type { CarriedSetting, CarriedTold } from './carried.js';
+import type { FinalFailure } from './final-failure.js';
 import { plannedPlace } from './planned-place.js';
 import { startNotice } from './start-notice.js';
 import type { Tally } from './tally.js';
@@ -96,6 +104,25 @@ export class Notices {
     }).finally(() => this.#starting.delete(start));
     this.#starting.add(start);
   }
+}
+
+/**
+ * Tells that a scheduled backfill has ended before it had a plan: nobody waits for its answer. Returns once that is on its way.
+ * Of an input that names no pipeline nothing is told.
+ */
+export async function tellOfUnplanned(input: unknown, { type, message }: FinalFailure): Promise<void> {
+  const pipeline = (input as Partial<BackfillInput> | null | undefined)?.pipeline;
+  if (typeof pipeline !== 'string') return;
+  const { workflowId: id, runId: run } = workflowInfo();
+  await startNotice({
+    id: `${run}/backfill-ended`,
+    event: 'backfill-ended',
+    at: new Date(Date.now()).toISOString(),
+    pipeline,
+    backfill: { id, run },
+    outcome: 'failed',
+    reason: shortened(`${type}: ${message}`),
+  });
 }
 
 function isOwn(paused: Pause | undefined): boolean {

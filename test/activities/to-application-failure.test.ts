@@ -8,7 +8,7 @@ import { Failure } from '../../src/failure.js';
 const MARKER = 'row-value-4711';
 
 function told(error: unknown, attempt = 1, signal = new AbortController().signal): ApplicationFailure {
-  const failure = toApplicationFailure(error, attempt, signal);
+  const failure = toApplicationFailure(error, { attempt }, signal);
   assert.ok(failure instanceof ApplicationFailure, failure.constructor.name);
   return failure;
 }
@@ -55,9 +55,9 @@ describe('an activity’s error', () => {
     const abort = new AbortController();
     const reason = new CancelledFailure('CANCELLED');
     abort.abort(reason);
-    assert.equal(toApplicationFailure(reason, 1, abort.signal), reason);
+    assert.equal(toApplicationFailure(reason, { attempt: 1 }, abort.signal), reason);
     const aborted = Object.assign(new Error(MARKER), { name: 'AbortError' });
-    assert.ok(toApplicationFailure(aborted, 1, abort.signal) instanceof CancelledFailure);
+    assert.ok(toApplicationFailure(aborted, { attempt: 1 }, abort.signal) instanceof CancelledFailure);
     // A failure that came before the cancel did is told as it is.
     assert.equal(told(new Failure('CheckFailed', 'x'), 1, abort.signal).type, 'CheckFailed');
     // Somebody else's abort is no cancel of ours.
