@@ -36,13 +36,13 @@ export async function tellStale(
   output: Output,
   what: string | undefined,
   stale: string,
+  now = new Date(),
 ): Promise<ExitCode> {
   const allowedMs = durationMs(stale);
   if (allowedMs === undefined) {
     throw new Failure('InvalidInput', `--stale is ${JSON.stringify(stale)}: it takes ${DURATION_FORM}.`);
   }
-  const now = Date.now();
-  const asked = await askLedgers(settings, (database) => look(database, what, now - allowedMs));
+  const asked = await askLedgers(settings, (database) => look(database, what, now.getTime() - allowedMs));
   const pipelines = asked.flat();
   if (what !== undefined && pipelines.length === 0) {
     throw new Failure(

@@ -30,12 +30,17 @@ describe('repave status --stale', () => {
     await test.drop();
     rmSync(project, { recursive: true, force: true });
   });
-  beforeEach(() => test.sql('TRUNCATE repave.pipeline, repave.partition'));
+  beforeEach(async () => {
+    now = new Date();
+    await test.sql('TRUNCATE repave.pipeline, repave.partition');
+  });
 
+  /** One for a whole test, in which an hour or a day may end. */
+  let now: Date;
   const today = { by: 'day', zone: 'UTC' } as const;
   /** The key of the day that is so many finished days ago: 0 is the newest finished one. */
   function day(ago: number, grid = today): string {
-    let key = newestFinished(grid, new Date().toISOString());
+    let key = newestFinished(grid, now.toISOString());
     for (let i = 0; i < ago; i++) key = previousKey(grid, key);
     return key;
   }
@@ -56,7 +61,7 @@ describe('repave status --stale', () => {
         key,
         state === 'failed' ? 'failed' : 'filled',
         { filled: 'now', outdated: 'older', failed: 'now', missing: null, unfinished: 'now unfinished' }[state],
-        state === 'missing' ? null : new Date(),
+        state === 'missing' ? null : now,
       ],
     );
   }
@@ -66,7 +71,7 @@ describe('repave status --stale', () => {
     const stream = (name: keyof typeof written) => ({ write: (text: string) => (written[name] += text) });
     const settings = loadSettings({ DATABASE_URL: test.url }, project);
     const streams = [stream('stdout'), stream('stderr')] as const;
-    const code = await tellStale(settings, createOutput({}, {}, ...streams), what, stale);
+    const code = await tellStale(settings, createOutput({}, {}, ...streams), what, stale, now);
     return { code, ...written };
   }
 
@@ -126,12 +131,11 @@ describe('repave status --stale', () => {
   });
 
   it('knows hours, months and local days, and passes over keys of a calendar that there was', async () => {
-    const now = new Date().toISOString();
     await pipeline('hours', 'hour');
-    await holds('hours', newestFinished({ by: 'hour', zone: 'UTC' }, now), 'filled');
+    await holds('hours', newestFinished({ by: 'hour', zone: 'UTC' }, now.toISOString()), 'filled');
     assert.equal((await said('1s', 'hours')).code, 0);
     await pipeline('months', 'month', null, 'America/New_York');
-    const month = newestFinished({ by: 'month', zone: 'America/New_York' }, now);
+    const month = newestFinished({ by: 'month', zone: 'America/New_York' }, now.toISOString());
     await holds('months', month, 'filled');
     for (let ago = 0; ago < 120; ago++) await holds('months', day(ago), 'filled');
     // Which is up to date, however long ago its newest month ended.
