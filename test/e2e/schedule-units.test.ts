@@ -180,16 +180,16 @@ const CASES: readonly Case[] = [
   },
 ];
 
-/** Healed as of now: its schedule is due on this day of each month, at a time that has just been. */
+/** Healed as of now: its schedule is due on this day of each month, or the 28th, at a time that has just been. */
 const NOW = { name: 'months_now', by: 'month', zone: 'UTC', schedule: 'cron: "JUST", heal: 4' } as const;
 const PIPELINES = [...CASES, NOW];
 
 describe('the schedules of other units than days', function () {
-  this.timeout(180_000);
+  this.timeout(300_000);
   let installation: Installation;
   /** Of the hour, and far from now: no run may come by itself while the schedules are made. */
   let minute: string;
-  /** When {@link NOW} is due. */
+  /** When {@link NOW} was due. */
   let justDue: Date;
 
   const filledIn = (text: string): string =>
@@ -208,6 +208,8 @@ SELECT :start AS at, :key AS key
     const now = new Date();
     minute = now.getUTCMinutes() < 30 ? '45' : '15';
     justDue = new Date(Math.floor(now.getTime() / 60_000) * 60_000 - 60_000);
+    // Not every month has the days behind it, and the run takes in all that ended since the last that was due.
+    justDue.setUTCDate(Math.min(justDue.getUTCDate(), 28));
     installation = await Installation.open({
       pipelines: Object.fromEntries(PIPELINES.map((one) => [`${named(one.name)}.sql`, file(one)])),
       tables: PIPELINES.map(({ name }) => `CREATE TABLE ${name} (at timestamptz NOT NULL, key text NOT NULL);`).join(
