@@ -6,6 +6,7 @@ import { document, type Ended, repave } from '../cli/repave.js';
 import { testTemporal } from '../support/temporal.js';
 import type { WorkerProcess } from '../support/worker.js';
 import { Diamond, FIRST, LAST, type Part, PARTITIONS } from './diamond.js';
+import { progressOf } from './progress-of.js';
 
 /** Two that come after each other, and one behind them. */
 const circle = (name: (part: string) => string): Record<string, string> =>
@@ -94,8 +95,8 @@ describe('pipelines that come after others', function () {
     await (await diamond.backfill('days', { keys: ['2024-01-30', '2024-02-01'] })).result();
     const backfill = await diamond.backfill('by_day', { from: '2024-01-30', to: '2024-02-01', concurrency: 1 });
     const { notReady } = await until('the second to go behind', async () => {
-      const progress = await backfill.progress();
-      return progress.waiting === 1 && progress;
+      const progress = await progressOf(backfill);
+      return progress?.waiting === 1 && progress;
     });
     assert.equal(notReady?.key, '2024-01-31');
     const why = `comes after ${diamond.name('days')} 2024-01-31 (missing)`;
@@ -219,7 +220,7 @@ describe('pipelines that come after others', function () {
     await diamond.hold('by_day', '2024-02-03');
     const backfill = await diamond.backfill('days', { keys: ['2024-02-03'], downstream: true });
     const child = `${backfill.id}/${diamond.name('by_day')}`;
-    await until('what runs downstream', async () => (await backfill.progress()).downstream === child);
+    await until('what runs downstream', async () => (await progressOf(backfill))?.downstream === child);
     await diamond.installation.heldFills(1, diamond.name('by_day'));
     const handle = diamond.installation.temporal.workflow.getHandle(child);
     return { backfill, child: handle, letGo: () => diamond.release('by_day', '2024-02-03') };
@@ -255,8 +256,8 @@ describe('pipelines that come after others', function () {
     await letGo();
     await child.result();
     const { phase } = await until('it to have heard', async () => {
-      const progress = await backfill.progress();
-      return progress.downstream === undefined && progress;
+      const progress = await progressOf(backfill);
+      return progress && progress.downstream === undefined && progress;
     });
     assert.equal(phase, 'paused');
     assert.deepEqual(await diamond.fills(), { ...before, by_day: Number(before.by_day) + 1 });

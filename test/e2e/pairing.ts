@@ -106,12 +106,12 @@ export class Pairing {
     });
   }
 
-  /** Waits until a partition's run says why its last attempt has failed, and returns what it says. */
-  async lastFailure(workflowId: string): Promise<string> {
-    return until(`${workflowId} to be tried again`, async () => {
+  /** Waits until a partition's run is to be tried again for this reason: a busy machine may cost it a try for another one. */
+  async triedAgain(workflowId: string, why: RegExp): Promise<void> {
+    await until(`${workflowId} to be tried again, since ${String(why)}`, async () => {
       try {
         const { raw } = await this.installation.temporal.workflow.getHandle(workflowId).describe();
-        return raw.pendingActivities?.[0]?.lastFailure?.message ?? undefined;
+        return why.test(raw.pendingActivities?.[0]?.lastFailure?.message ?? '');
       } catch (error) {
         // A child that its backfill has not started yet.
         if (error instanceof WorkflowNotFoundError) return undefined;

@@ -4,6 +4,7 @@ import { BackfillFailed, type BackfillHandle } from '../../src/client.js';
 import type { WorkerProcess } from '../support/worker.js';
 import { until } from '../chaos/until.js';
 import { days, Pairing } from './pairing.js';
+import { progressOf } from './progress-of.js';
 
 describe('a backfill that waits for another', function () {
   this.timeout(300_000);
@@ -24,7 +25,7 @@ describe('a backfill that waits for another', function () {
     await pairing.filling(key);
     const two = await pairing.backfill('two', { keys: [key, next], concurrency: 1, onBusy: 'wait' });
     await pairing.awaiting(two);
-    await until('its other day to be filled', async () => (await two.progress()).filled === 1);
+    await until('its other day to be filled', async () => (await progressOf(two))?.filled === 1);
     return { keys: [key, next], one, two };
   }
 

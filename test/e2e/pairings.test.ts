@@ -3,6 +3,7 @@ import type { BackfillHandle } from '../../src/client.js';
 import { ON_BUSY, type OnBusy } from '../../src/contract.js';
 import { until } from '../chaos/until.js';
 import { type Counts, days, Pairing } from './pairing.js';
+import { progressOf } from './progress-of.js';
 
 /**
  * Two backfills of four days, two at once each. One comes from the oldest day, the other from the newest, so that each meets
@@ -31,8 +32,8 @@ describe('two backfills of one range', function () {
   async function met(backfill: BackfillHandle, onBusy: OnBusy, busy: number): Promise<void> {
     if (onBusy === 'wait') return pairing.awaiting(backfill);
     await until(`${busy} days that another run fills`, async () => {
-      const progress = await backfill.progress();
-      return progress[onBusy === 'skip' ? 'skipped' : 'failed'] === busy;
+      const progress = await progressOf(backfill);
+      return progress?.[onBusy === 'skip' ? 'skipped' : 'failed'] === busy;
     });
   }
 

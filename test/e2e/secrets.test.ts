@@ -3,6 +3,8 @@ import { BackfillFailed, type BackfillHandle } from '../../src/client.js';
 import type { FailureType } from '../../src/contract.js';
 import type { WorkerProcess } from '../support/worker.js';
 import { Installation } from '../chaos/installation.js';
+import { until } from '../chaos/until.js';
+import { progressOf } from './progress-of.js';
 
 const KEY = '2024-03-01';
 /** In every column but the partition's, of the sources and of the rows that stand. */
@@ -118,7 +120,7 @@ describe('values of rows, and passwords', function () {
         },
       );
       assert.deepEqual('filled' in end ? 'filled' : end.type, ends, JSON.stringify(end));
-      told.push(end, await handle.progress());
+      told.push(end, await until('its progress', () => progressOf(handle)));
       refuseSecrets('what the caller is told', JSON.stringify(end));
       for (const [id, run] of [[handle.id, handle.runId], [`${name}/${KEY}`]]) {
         const { events } = await installation.temporal.workflow.getHandle(id ?? '', run).fetchHistory();
