@@ -57,7 +57,7 @@ SELECT :date AS day, '${tenant}' AS tenant
 `;
 
 describe('repave check', function () {
-  this.timeout(180_000);
+  this.timeout(600_000);
   let database: TestDatabase;
   let other: TestDatabase;
   let env: Record<string, string>;

@@ -32,7 +32,7 @@ interface Deployed {
 }
 
 describe('repave deploy, with two projects on one task queue', function () {
-  this.timeout(180_000);
+  this.timeout(600_000);
   const taskQueue = uniqueQueue();
   const projects: string[] = [];
   let client: RepaveClient;

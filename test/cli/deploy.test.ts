@@ -42,7 +42,7 @@ const pipeline = (target: string, ...settings: readonly string[]): string =>
   ].join('\n');
 
 describe('repave deploy and repave schedule', function () {
-  this.timeout(180_000);
+  this.timeout(600_000);
   let project: string;
   let env: Record<string, string>;
   let client: RepaveClient;

@@ -6,7 +6,9 @@ import { createProject } from '../support/worker.js';
 import { until } from '../workflows/scripted.js';
 import { makeProject, startRepave } from './repave.js';
 
-describe('following a backfill whose fills wait to be tried again', () => {
+describe('following a backfill whose fills wait to be tried again', function () {
+  // It is said once nothing has changed for a while, which attempts do ever more seldom.
+  this.timeout(600_000);
   let bed: Bed;
 
   before(async () => {

@@ -12,7 +12,7 @@ import { makeProject, repave, SALES_SUMMARY } from './repave.js';
 const NOBODY = { DATABASE_URL: 'postgres://127.0.0.1:1/nowhere' };
 
 describe('what is wrong with a request, in the words that were typed', function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let project: string;
   before(() => {
     project = makeProject({ 'pipelines/sales_summary.sql': SALES_SUMMARY });

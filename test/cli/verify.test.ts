@@ -27,7 +27,8 @@ interface VerifyDocument {
   readonly error?: { readonly type: string };
 }
 
-describe('repave verify', () => {
+describe('repave verify', function () {
+  this.timeout(600_000);
   let project: string;
   let test: TestDatabase;
   let env: Record<string, string>;

@@ -18,7 +18,7 @@ import { testClient } from '../support/workflow.js';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 describe('repave dev', function () {
-  this.timeout(180_000);
+  this.timeout(900_000);
   const started: Running[] = [];
   afterEach(async () => {
     for (const { process: child } of started.splice(0)) {

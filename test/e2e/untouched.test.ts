@@ -13,7 +13,8 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const TEST = 'test/e2e/deaf-source.test.ts';
 
 describe('a database that the environment of a test run names', function () {
-  this.timeout(300_000);
+  // A whole run of its own, with a new cluster of PostgreSQL.
+  this.timeout(900_000);
   let theirs: TestDatabase;
 
   before(async () => {

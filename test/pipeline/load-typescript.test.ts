@@ -163,7 +163,7 @@ describe('pipelines in TypeScript, loaded without a build', () => {
       const { status, stdout } = spawnSync(
         process.execPath,
         ['--import', 'tsx', '--input-type=module', '--eval', program],
-        { cwd: fileURLToPath(new URL('../..', import.meta.url)), encoding: 'utf8', timeout: 50_000 },
+        { cwd: fileURLToPath(new URL('../..', import.meta.url)), encoding: 'utf8', timeout: 150_000 },
       );
       return { code: status, problems: stdout === '' ? undefined : JSON.parse(stdout) };
     };
@@ -184,7 +184,7 @@ describe('pipelines in TypeScript, loaded without a build', () => {
     for (const [what, text, message] of refusals) {
       it(`that ${what}: it alone is refused, and the process goes on as it was`, () => {
         // Only what never ends is to meet the limit.
-        const { code, problems } = loadedAlone(`${text}\nexport default 1;\n`, text.includes('exit') ? 30_000 : 300);
+        const { code, problems } = loadedAlone(`${text}\nexport default 1;\n`, text.includes('exit') ? 120_000 : 300);
         assert.equal(code, 7);
         const [problem, ...more] = problems as { readonly message: string }[];
         assert.match(problem?.message ?? '', message);
