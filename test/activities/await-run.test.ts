@@ -6,7 +6,7 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger, NativeConnection } from '@temporalio/worker';
 import { awaitRun } from '../../src/activities/await-run.js';
 import type { AwaitedRun, AwaitRunRequest } from '../../src/activities/messages.js';
-import { scripted } from '../workflows/scripted.js';
+import { beating, scripted } from '../workflows/scripted.js';
 import { testTemporal } from '../support/temporal.js';
 import { type InProcessWorkers, startWorkers, uniqueQueue } from '../support/workflow.js';
 
@@ -32,7 +32,7 @@ describe('awaitRun', function () {
       },
     });
     // First, since they silence the SDK.
-    workers = await startWorkers({ fills, control });
+    workers = await startWorkers({ fills: beating(fills), control });
     connection = await NativeConnection.connect({ address: (await testTemporal()).address });
     client = new Client({ connection });
   });
@@ -69,7 +69,7 @@ describe('awaitRun', function () {
   it('waits for one that is not there yet, and no longer than it is told', async () => {
     const id = newId();
     assert.deepEqual(await wait({ id, comesWithinMs: 0 }).answer, { found: false });
-    const { answer } = wait({ id, comesWithinMs: 50_000 });
+    const { answer } = wait({ id, comesWithinMs: 600_000 });
     const run = await start(id);
     await run.terminate('the test ends it');
     assert.deepEqual(await answer, { found: true });

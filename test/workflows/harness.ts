@@ -5,7 +5,7 @@ import { type Client, WorkflowFailedError, type WorkflowHandleWithFirstExecution
 import { CancelledFailure } from '@temporalio/common';
 import { partitionWorkflowId } from '../../src/contract.js';
 import { type InProcessWorkers, startWorkers, testClient } from '../support/workflow.js';
-import type { Scripted } from './scripted.js';
+import { beating, type Scripted } from './scripted.js';
 
 /** The workers and the client of one file's tests; workers are stopped after each test. */
 export class Harness {
@@ -22,7 +22,7 @@ export class Harness {
 
   /** Starts workers that do what the script says, on a queue of their own unless one is named. */
   async workers(script: Scripted, taskQueue?: string): Promise<string> {
-    const running = await startWorkers({ ...script, taskQueue });
+    const running = await startWorkers({ fills: beating(script.fills), control: beating(script.control), taskQueue });
     this.#workers.push(running);
     return running.taskQueue;
   }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Context } from '@temporalio/activity';
 import type { Client, WorkflowHandle, WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import type { ControlActivities, FillActivities } from '../../src/activities/create-activities.js';
+import { startHeartbeat } from '../../src/activities/heartbeat.js';
 import type { BackfillPlan, FillBatchRequest, FillPartitionRequest } from '../../src/activities/messages.js';
 import { keysName, type NotReady, type PartitionOutcome, type PartitionResult } from '../../src/contract.js';
 
@@ -117,6 +118,26 @@ function inBatches(keys: readonly string[], size: number): string[][] {
   return Array.from({ length: count }, (_, i) => keys.slice(i * size, (i + 1) * size));
 }
 
+/**
+ * The same activities, which heartbeat for as long as they run, as the product's do: one that a test holds is not given up for
+ * lost, and begun a second time, where the test takes longer than a heartbeat's time-out.
+ */
+export function beating<Activities extends object>(activities: Activities): Activities {
+  const each = Object.entries(activities) as [string, (request: unknown) => Promise<unknown>][];
+  const beat = each.map(([name, activity]) => [
+    name,
+    async (request: unknown) => {
+      const heartbeat = startHeartbeat(() => undefined);
+      try {
+        return await activity(request);
+      } finally {
+        heartbeat.stop();
+      }
+    },
+  ]);
+  return Object.fromEntries(beat) as Activities;
+}
+
 /** Heartbeats until the activity is cancelled, then throws its cancellation, as a fill does once it is rolled back. */
 export async function untilCancelled(): Promise<never> {
   const context = Context.current();
@@ -147,6 +168,9 @@ export async function until(holds: () => boolean | Promise<boolean>): Promise<vo
   while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
+/** WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND and …_UNHANDLED_UPDATE of Temporal's API. */
+const OVERTAKEN = [1, 31];
+
 type Event = NonNullable<Awaited<ReturnType<WorkflowHandle['fetchHistory']>>['events']>[number];
 
 /** A run's history. */
@@ -154,18 +178,26 @@ export async function eventsOf(handle: WorkflowHandle): Promise<Event[]> {
   return (await handle.fetchHistory()).events ?? [];
 }
 
-/** Events but those of workflow tasks, whose number depends on timing. */
+/** Events but those of workflow tasks that have not failed, whose number depends on timing. */
 export function withoutTasks(events: readonly Event[]): Event[] {
   return events.filter(
     (event) =>
       !event.workflowTaskScheduledEventAttributes &&
       !event.workflowTaskStartedEventAttributes &&
-      !event.workflowTaskCompletedEventAttributes,
+      !event.workflowTaskCompletedEventAttributes &&
+      !event.workflowTaskTimedOutEventAttributes &&
+      !wasOvertaken(event),
   );
 }
 
+/** Workflow tasks that the workflow has failed. */
 export function failedTasks(events: readonly Event[]): Event[] {
-  return events.filter((event) => event.workflowTaskFailedEventAttributes);
+  return events.filter((event) => event.workflowTaskFailedEventAttributes && !wasOvertaken(event));
+}
+
+/** Whether a task was to end its run when a signal, an update or a cancel came: the server has that heard first, in another task. */
+function wasOvertaken({ workflowTaskFailedEventAttributes: failed }: Event): boolean {
+  return OVERTAKEN.includes(Number(failed?.cause));
 }
 
 export function scheduledActivities(events: readonly Event[]): string[] {
