@@ -67,10 +67,10 @@ describe('waiting for other runs', function () {
     const { calls, other, start } = parts({
       keys: [stuck, ended, first, second, later],
       // What is met first has its time over long before what is met last: two fills lie between, each shorter than that time.
-      plan: { concurrency: 1, policy: { ...POLICY, giveUpAfterMs: 12_000 } },
+      plan: { concurrency: 1, policy: { ...POLICY, giveUpAfterMs: 30_000 } },
       fill: async (key) => {
-        if (key === first) await until(() => Date.now() > met + 5_000);
-        if (key === second) await until(() => Date.now() > met + 10_000);
+        if (key === first) await until(() => Date.now() > met + 12_000);
+        if (key === second) await until(() => Date.now() > met + 25_000);
       },
       control: {
         awaitPartitions: async ({ runs }) => {
@@ -193,7 +193,7 @@ describe('waiting for other runs', function () {
     const { calls, other, start } = parts({
       keys,
       page: keys.length,
-      plan: { concurrency: 1, batch: size, asksReady: true, policy: { ...POLICY, giveUpAfterMs: 6_000 } },
+      plan: { concurrency: 1, batch: size, asksReady: true, policy: { ...POLICY, giveUpAfterMs: 20_000 } },
       batch: async ({ pipeline, keys, policy }) => {
         const result = { pipeline, rows: 1, deleted: 0, seconds: 0, warnings: [] };
         return keys.map((key) => ({ ...result, key, ...(policy.notReady === 'yield' ? { notReady: LONG } : {}) }));

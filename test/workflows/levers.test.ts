@@ -271,11 +271,14 @@ describe('levers', () => {
   });
 
   it('a stop while it is paused ends it', async () => {
-    const [handle, calls] = await start({ plan: { concurrency: 1 } });
+    const held = gate();
+    const [handle, calls] = await start({ plan: { concurrency: 1 }, fill: () => held.opened });
+    await until(() => fillsOf(calls) === 1);
     await pull(handle, 'pause');
+    held.open();
+    await until(async () => (await progressOf(handle)).filled === 1);
     await pull(handle, 'stop');
     const result = (await handle.result()) as BackfillResult;
-    assert.equal(result.stopped, true);
-    assert.equal(fillsOf(calls), result.filled);
+    assert.deepEqual([result.stopped, result.filled, fillsOf(calls)], [true, 1, 1]);
   });
 });

@@ -67,7 +67,7 @@ describe('a partition whose source is not ready', () => {
     const [handle, calls] = await start({
       // Its first two tries must begin before it is up, however slow the machine: nothing else is filled between them.
       keys: [second, third, first],
-      plan: { policy: { ...POLICY, giveUpAfterMs: 8_000 } },
+      plan: { policy: { ...POLICY, giveUpAfterMs: 20_000 } },
       fill: async (key, { policy }) => {
         if (key !== first) return 1;
         if (policy.notReady === 'fail') throw ApplicationFailure.nonRetryable('not there', 'SourceNotReady');

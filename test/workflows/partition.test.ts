@@ -106,7 +106,8 @@ describe('partition', () => {
   it('ends as TimedOut, never as a bare time-out, where no attempt ever answered', async () => {
     const held = gate();
     const [handle, calls] = await start({
-      plan: { policy: { ledger: 'l', fingerprint: 'f', timeoutMs: 60_000, giveUpAfterMs: 4_000 } },
+      // Time enough for the failure to be recorded, too, on a slow machine.
+      plan: { policy: { ledger: 'l', fingerprint: 'f', timeoutMs: 60_000, giveUpAfterMs: 15_000 } },
       fill: () => held.opened,
     });
     await assert.rejects(handle.result(), failedAs('TimedOut', 'giveUpAfter'));
