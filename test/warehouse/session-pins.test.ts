@@ -235,10 +235,10 @@ describe('what the role has set', () => {
   it('limits of time end no statement of a fill', async () => {
     // Longer than a slow machine takes to BEGIN and pin them.
     const limits = {
-      statement_timeout: '1000',
+      statement_timeout: '4000',
       lock_timeout: '1',
-      idle_in_transaction_session_timeout: '1000',
-      transaction_timeout: '1000',
+      idle_in_transaction_session_timeout: '4000',
+      transaction_timeout: '4000',
     };
     await setRoleDefaults(test, limits);
     await test.sql('CREATE TABLE slow (day date NOT NULL, note text)');
@@ -250,10 +250,10 @@ describe('what the role has set', () => {
           before: async ({ kind }) => {
             if (kind !== 'delete' && kind !== 'guard') return;
             waited += 1;
-            await new Promise((resolve) => setTimeout(resolve, 1_200));
+            await new Promise((resolve) => setTimeout(resolve, 4_500));
           },
         },
-        () => fill(database, fillRequest(sqlPipeline(`${QUERY} AND pg_sleep(0.6) IS NOT NULL`))),
+        () => fill(database, fillRequest(sqlPipeline(`${QUERY} AND pg_sleep(2.25) IS NOT NULL`))),
       );
     });
     assert.equal(waited, 2);
@@ -262,7 +262,7 @@ describe('what the role has set', () => {
 
   it('sessions that end when idle take nothing else with them', async () => {
     // Longer than a slow machine takes between two statements.
-    await setRoleDefaults(test, { idle_session_timeout: '2000' });
+    await setRoleDefaults(test, { idle_session_timeout: '5000' });
     await withWorker(test, async (database) => {
       await fill(database, fillRequest(sqlPipeline(QUERY)));
       await until('its sessions have ended', async () => {
