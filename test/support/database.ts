@@ -3,6 +3,7 @@ import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { type PostgresOptions, type PostgresServer, startPostgres } from '../../src/dev/postgres.js';
+import { until } from './fill.js';
 import { shared } from './servers.js';
 import { roleUrl, withClient } from './template.js';
 
@@ -28,7 +29,7 @@ export async function createTestDatabase(options: { readonly ledger?: boolean } 
   const name = `test_${randomBytes(8).toString('hex')}`;
   const template = (options.ledger ?? true) ? roles.migrated : roles.empty;
   await withClient(superuserUrl, async (superuser) => {
-    await superuser.query(`CREATE DATABASE ${name} TEMPLATE ${template} OWNER ${roles.owner.name}`);
+    await onceUnused(() => superuser.query(`CREATE DATABASE ${name} TEMPLATE ${template} OWNER ${roles.owner.name}`));
   });
   const ownerUrl = roleUrl(roles, 'owner', name);
   const pool = new pg.Pool({ connectionString: ownerUrl, max: 4 });
@@ -44,10 +45,23 @@ export async function createTestDatabase(options: { readonly ledger?: boolean } 
     drop: async () => {
       await pool.end();
       await withClient(superuserUrl, async (superuser) => {
-        await superuser.query(`DROP DATABASE ${name} WITH (FORCE)`);
+        await onceUnused(() => superuser.query(`DROP DATABASE ${name} WITH (FORCE)`));
       });
     },
   };
+}
+
+/** The server waits 5 s for those whom it ends, autovacuum among them, to leave a database: a busy one takes longer. */
+async function onceUnused(work: () => Promise<unknown>): Promise<void> {
+  await until('the database is unused', async () => {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      if (error instanceof pg.DatabaseError && error.code === '55006') return false;
+      throw error;
+    }
+  });
 }
 
 /**

@@ -12,6 +12,12 @@ import type { TestDatabase } from './database.js';
 /** Milliseconds after which a test says that something hangs. Never a measure of speed. */
 export const HANG_LIMIT_MS = 100_000;
 
+/**
+ * Milliseconds between two looks of the watchdog that are too long for one to come: what a test holds back, or a slow machine is
+ * late with, is not given up.
+ */
+export const NO_LOOKS_MS = 3_600_000;
+
 /** The partition that tests fill where any will do. */
 export const KEY = '2024-02-29';
 
@@ -94,13 +100,13 @@ export function fillRequest(pipeline: FillRequest['pipeline'], options: RequestO
 /** When attempt 0 would have been scheduled, as Temporal's server counts. */
 export const SCHEDULED_AT = Date.UTC(2024, 2, 1);
 
-/** Opens the database as a worker does, and closes it after `use`. */
+/** Opens the database as a worker does, by default without a watchdog, and closes it after `use`. */
 export async function withWorker<T>(
   test: TestDatabase,
   use: (database: Database) => Promise<T>,
   options: Partial<DatabaseOptions> = {},
 ): Promise<T> {
-  const database = await openDatabase(test.url, { fills: 4, ...options });
+  const database = await openDatabase(test.url, { fills: 4, watchEveryMs: NO_LOOKS_MS, ...options });
   try {
     return await use(database);
   } finally {

@@ -1,6 +1,7 @@
 import type { Message, ProxiedConnection } from './proxy.js';
 
-const LOOK = ' AS waits FROM pg_catalog.pg_stat_activity';
+/** What stands in a look of the watchdog at a session, and in no other statement. */
+export const LOOK = ' AS waits FROM pg_catalog.pg_stat_activity';
 
 /**
  * Tells which messages are of a look of the watchdog at a session: on a slow machine they come between those of a fill, for a

@@ -17,11 +17,15 @@ export async function setRoleDefaults(test: TestDatabase, defaults: Readonly<Rec
   }
 }
 
-/** Has the server count this database's statements from now on, for its owner to read in `statements.pg_stat_statements`. */
+/**
+ * Has the server count the statements of this database's sessions that begin from now on, for its owner to read in
+ * `statements.pg_stat_statements`.
+ */
 export async function countStatements(test: TestDatabase): Promise<void> {
   await asSuperuser(
     test,
-    `CREATE SCHEMA statements; CREATE EXTENSION pg_stat_statements SCHEMA statements;
+    `ALTER DATABASE ${test.name} SET pg_stat_statements.track = 'top';
+     CREATE SCHEMA statements; CREATE EXTENSION pg_stat_statements SCHEMA statements;
      GRANT USAGE ON SCHEMA statements TO PUBLIC; GRANT pg_read_all_stats TO ${new URL(test.ownerUrl).username};
      SELECT statements.pg_stat_statements_reset(0, oid, 0) FROM pg_database WHERE datname = current_database()`,
   );

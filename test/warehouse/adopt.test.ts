@@ -173,11 +173,13 @@ describe('adopting what a table holds', () => {
         await blocker.query(`BEGIN; INSERT INTO repave.claim (pipeline, key, run, scheduled_at, attempt, deadline)
                                     VALUES ('target', '2024-01-08', 'adopt/late', 0, 1, now())`);
         const adopting = adoptWindows(database, adoption('2024-01-08', '2024-01-08', { run: 'adopt/late' }));
+        // Not in the blocker's transaction, which would see no session that has begun since it looked first.
         await until('the adoption waits for its claim', async () => {
-          const { rows } = await blocker.query(
+          const waits = await asSuperuser(
+            test,
             `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'transactionid'`,
           );
-          return rows.length > 0;
+          return waits.length > 0;
         });
         await fill(database, fillRequest(pipeline, { key: '2024-01-08' }));
         await blocker.query('ROLLBACK');

@@ -10,6 +10,7 @@ import {
   fillRequest,
   fills,
   KEY,
+  NO_LOOKS_MS,
   openFills,
   sqlPipeline,
   typescriptPipeline,
@@ -63,7 +64,7 @@ describe('a run’s attempts and its end', () => {
   before(async () => {
     test = await createTestDatabase();
     await test.sql('CREATE TABLE target (day date NOT NULL, value text NOT NULL)');
-    worker = await openDatabase(test.url, { fills: 4 });
+    worker = await openDatabase(test.url, { fills: 4, watchEveryMs: NO_LOOKS_MS });
   });
   beforeEach(async () => {
     await test.sql('TRUNCATE target, repave.fill, repave.partition, repave.claim');

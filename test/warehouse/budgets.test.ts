@@ -12,6 +12,7 @@ import {
   fills,
   KEY,
   ledgerRows,
+  NO_LOOKS_MS,
   sqlPipeline,
   typescriptPipeline,
   until,
@@ -37,7 +38,7 @@ describe('the two budgets of a partition', () => {
         PERFORM pg_sleep(60);
         RETURN 'never';
       END $$;`);
-    worker = await openDatabase(test.url, { fills: 4 });
+    worker = await openDatabase(test.url, { fills: 4, watchEveryMs: NO_LOOKS_MS });
   });
   beforeEach(async () => {
     await test.sql('TRUNCATE target, repave.fill, repave.partition, repave.claim, repave.failure');

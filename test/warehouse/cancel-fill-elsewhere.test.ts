@@ -13,6 +13,7 @@ import {
   fills,
   KEY,
   ledgerRows,
+  NO_LOOKS_MS,
   openFills,
   sqlPipeline,
   typescriptPipeline,
@@ -35,9 +36,14 @@ describe('a fill ended from another worker', () => {
 
   before(async () => {
     test = await createTestDatabase();
-    await test.sql('CREATE TABLE target (day date NOT NULL, n text NOT NULL)');
+    await test.sql(`CREATE TABLE target (day date NOT NULL, n text NOT NULL); CREATE TABLE held (held boolean);
+      CREATE FUNCTION waits() RETURNS text LANGUAGE plpgsql VOLATILE AS $$
+      BEGIN
+        WHILE EXISTS (SELECT FROM public.held) LOOP PERFORM pg_sleep(0.05); END LOOP;
+        RETURN 'n';
+      END $$`);
     superuser = superuserPool(test);
-    database = await openDatabase(test.url, { fills: 2 });
+    database = await openDatabase(test.url, { fills: 2, watchEveryMs: NO_LOOKS_MS });
     elsewhere = await openDatabase(test.url, { fills: 1 });
   });
 
@@ -49,7 +55,7 @@ describe('a fill ended from another worker', () => {
   });
 
   beforeEach(async () => {
-    await test.sql('TRUNCATE target, repave.fill, repave.failure, repave.partition, repave.claim');
+    await test.sql('TRUNCATE target, held, repave.fill, repave.failure, repave.partition, repave.claim');
     await test.sql(`INSERT INTO target VALUES ($1, 'old')`, [KEY]);
   });
 
@@ -124,13 +130,12 @@ describe('a fill ended from another worker', () => {
   it('ends none but its own run’s, and may be told twice', async () => {
     const run = randomUUID();
     const other = randomUUID();
-    const filling = fill(
-      database,
-      fillRequest(sqlPipeline("SELECT :date AS day, 'n' AS n FROM pg_sleep(1)"), { run: other }),
-    );
+    await test.sql('INSERT INTO held VALUES (true)');
+    const filling = fill(database, fillRequest(sqlPipeline('SELECT :date AS day, waits() AS n'), { run: other }));
     await until('the other’s query runs', () => asleep(other));
     for (let i = 0; i < 2; i++)
       assert.equal(await endFill(elsewhere, { pipeline: 'target', key: KEY, run }), undefined);
+    await test.sql('DELETE FROM held');
     assert.equal((await within('the other', filling)).rows, 1);
   });
 

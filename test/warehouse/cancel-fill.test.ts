@@ -6,21 +6,29 @@ import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { atWork, superuserPool } from '../support/at-work.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { fillRequest, KEY, openFills, sqlPipeline, typescriptPipeline, until, within } from '../support/fill.js';
+import {
+  fillRequest,
+  KEY,
+  NO_LOOKS_MS,
+  openFills,
+  sqlPipeline,
+  typescriptPipeline,
+  until,
+  within,
+} from '../support/fill.js';
 import { randomFrom, seed } from '../support/seed.js';
+import { untilLetGo } from '../support/lock-waits.js';
 import { type StatementHooks, withStatements } from '../support/statements.js';
 import { withClient } from '../support/template.js';
 
 const OTHER_KEY = '2024-01-01';
+/** Milliseconds that hundreds of fills, one after the other, may take on a slow machine. */
+const LONG_LIMIT_MS = 600_000;
 
 const FAST = sqlPipeline('SELECT :date AS day, g::text AS n FROM generate_series(1, 3) g');
 const SLOW = sqlPipeline("SELECT :date AS day, 'slow' AS n FROM pg_sleep(600)");
 const ROWS = typescriptPipeline(function* ({ key }) {
   for (const n of ['1', '2', '3']) yield { day: key, n };
-});
-const STALLED = typescriptPipeline(async function* ({ key }) {
-  yield { day: key, n: '1' };
-  await new Promise(() => undefined);
 });
 
 describe('a cancelled fill', () => {
@@ -32,7 +40,7 @@ describe('a cancelled fill', () => {
     test = await createTestDatabase();
     await test.sql('CREATE TABLE target (day date NOT NULL, n text NOT NULL)');
     superuser = superuserPool(test);
-    database = await openDatabase(test.url, { fills: 2 });
+    database = await openDatabase(test.url, { fills: 2, watchEveryMs: NO_LOOKS_MS });
   });
 
   after(async () => {
@@ -46,7 +54,8 @@ describe('a cancelled fill', () => {
     await test.sql(`INSERT INTO target VALUES ($1, 'old')`, [KEY]);
   });
 
-  it('leaves old rows or new and nothing of itself at 200 random moments, and harms no other fill of its worker', async () => {
+  it('leaves old rows or new and nothing of itself at 200 random moments, and harms no other fill of its worker', async function () {
+    this.timeout(LONG_LIMIT_MS);
     const random = randomFrom(seed());
     const moments = new Map<string, number>();
     let going = true;
@@ -104,7 +113,7 @@ describe('a cancelled fill', () => {
   it('ends while it waits for the window’s lock', async () => {
     const holder = start(SLOW);
     await until('the holder sleeps', () => asleep(holder.run));
-    await cancelledWhen(FAST, waitsForLock);
+    await cancelledWhen(FAST, waitsForLock, { rewrite: untilLetGo });
     assert.equal(await asleep(holder.run), true, 'the holder was ended too');
     holder.cancel();
     assert.equal(await within('the holder', holder.ended), 'cancelled');
@@ -129,7 +138,10 @@ describe('a cancelled fill', () => {
       );
       await owner.query('BEGIN');
       await owner.query('SELECT FROM repave.claim WHERE run = $1 FOR UPDATE', [run]);
-      await assertCancelled(FAST, waitsForLock, {}, run);
+      // A claim waits only shortly, and as often as it may: from here on, until the row is let go.
+      let claims = false;
+      const before: StatementHooks['before'] = ({ kind }) => void (claims ||= kind === 'claim');
+      await assertCancelled(FAST, () => Promise.resolve(claims), { before }, run);
       await owner.query('ROLLBACK');
     });
     await oldRowsStand();
@@ -148,12 +160,13 @@ describe('a cancelled fill', () => {
   });
 
   it('ends while its source stalls, with no session open', async () => {
-    let stalled = 0;
-    await cancelledWhen(STALLED, async (run) => {
-      // Between its claim and the stall it has a session twice.
-      stalled = (await openFills(test, run)) === 0 ? stalled + 1 : 0;
-      return stalled > 20;
+    let stalls = false;
+    const stalled = typescriptPipeline(async function* ({ key }) {
+      yield { day: key, n: '1' };
+      stalls = true;
+      await new Promise(() => undefined);
     });
+    await cancelledWhen(stalled, async (run) => stalls && (await openFills(test, run)) === 0);
   });
 
   it('ends while the pool is full, whether it has a connection or waits for one', async () => {
@@ -182,7 +195,14 @@ describe('a cancelled fill', () => {
   });
 
   it('would leave its query running, were its connection only closed', async () => {
-    const work = start(SLOW);
+    // Nor does the server look, after 5 s, whether the client is still there.
+    const unchecked: StatementHooks = {
+      rewrite: ({ text, values }) => ({
+        text,
+        values: values.map((value, i) => (values[i - 1] === 'client_connection_check_interval' ? '0' : value)),
+      }),
+    };
+    const work = start(SLOW, unchecked);
     await until('its query runs', () => asleep(work.run));
     const onlyClose: StatementHooks = {
       rewrite: ({ kind }) => (kind === 'end-backends' ? { text: 'SELECT WHERE false', values: [] } : undefined),

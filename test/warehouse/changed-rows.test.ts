@@ -9,7 +9,7 @@ import { readRefusal } from '../../src/warehouse/may-read.js';
 import { superuserPool } from '../support/at-work.js';
 import { changing, moved, versions } from '../support/changed.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { failsAs, fillRequest, KEY } from '../support/fill.js';
+import { failsAs, fillRequest, KEY, NO_LOOKS_MS } from '../support/fill.js';
 import { SOURCE } from '../support/source-database.js';
 import { type StatementKind, unhooked, withStatements } from '../support/statements.js';
 
@@ -38,7 +38,7 @@ describe('`changed: rows`', () => {
     test = await createTestDatabase();
     await test.sql('CREATE TABLE target (day date NOT NULL, n bigint)');
     await test.sql(TABLES);
-    database = await openDatabase(test.url, { fills: 4 });
+    database = await openDatabase(test.url, { fills: 4, watchEveryMs: NO_LOOKS_MS });
   });
   after(async () => {
     await database.close();

@@ -4,8 +4,8 @@ import { fill } from '../../src/warehouse/fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fillRequest, fills, KEY, sqlPipeline, within, withWorker } from '../support/fill.js';
-import { lockWaits } from '../support/lock-waits.js';
-import { unhooked, withStatements } from '../support/statements.js';
+import { lockWaits, untilLetGo } from '../support/lock-waits.js';
+import { type StatementHooks, unhooked, withStatements } from '../support/statements.js';
 import { asSuperuser } from '../support/superuser.js';
 import { withClient } from '../support/template.js';
 
@@ -39,10 +39,14 @@ describe('missing parts of partitioned targets, with others at work', () => {
 
   it('are made once by runs that fill one window at once', async () => {
     let tried = 0;
-    await withWorker(test, (database) =>
-      withStatements({ before: ({ text }) => void (tried += text.startsWith('CREATE TABLE') ? 1 : 0) }, () =>
-        Promise.all(Array.from({ length: 8 }, () => fill(database, fillRequest(pipeline)))),
-      ),
+    const before: StatementHooks['before'] = ({ text }) => void (tried += text.startsWith('CREATE TABLE') ? 1 : 0);
+    await withWorker(
+      test,
+      (database) =>
+        withStatements({ before, rewrite: untilLetGo }, () =>
+          Promise.all(Array.from({ length: 8 }, () => fill(database, fillRequest(pipeline)))),
+        ),
+      { fills: 8 },
     );
     // Those who waited looked again, and none ran into the other's table.
     assert.equal(tried, 1);
@@ -53,15 +57,18 @@ describe('missing parts of partitioned targets, with others at work', () => {
 
   it('are made for two targets, 20 windows each, at once: the first ones of both among them', async () => {
     const keys = Array.from({ length: 20 }, (_, i) => `2024-03-${String(i + 1).padStart(2, '0')}`);
+    const left = keys.flatMap((key) => ['target', 'other'].map((table) => ({ table, key })));
+    const AT_ONCE = 12;
     await withWorker(
       test,
-      (database) =>
-        Promise.all(
-          keys.flatMap((key) =>
-            ['target', 'other'].map((table) => fill(database, fillRequest(pipelineOf(table), { key }))),
-          ),
-        ),
-      { fills: 12 },
+      async (database) => {
+        const lane = async (): Promise<void> => {
+          for (let next = left.shift(); next; next = left.shift())
+            await fill(database, fillRequest(pipelineOf(next.table), next));
+        };
+        await withStatements({ rewrite: untilLetGo }, () => Promise.all(Array.from({ length: AT_ONCE }, lane)));
+      },
+      { fills: AT_ONCE },
     );
     for (const table of ['target', 'other']) {
       assert.equal(await parts(table), 20);

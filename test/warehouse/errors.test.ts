@@ -7,7 +7,7 @@ import type { Pipeline } from '../../src/pipeline/pipeline.js';
 import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { failsAs, fillRequest, fills, KEY, settled, sqlPipeline, until, within } from '../support/fill.js';
+import { failsAs, fillRequest, fills, KEY, NO_LOOKS_MS, settled, sqlPipeline, until, within } from '../support/fill.js';
 import { type Fate, Proxy } from '../support/proxy.js';
 import { type StatementHooks, unhooked, withStatements } from '../support/statements.js';
 import { withClient } from '../support/template.js';
@@ -30,7 +30,7 @@ describe('what the server answers a fill', () => {
       REVOKE ALL ON closed FROM ${test.workerRole}`);
     superuser = new pg.Client({ connectionString: test.superuserUrl });
     await superuser.connect();
-    database = await openDatabase(test.url, { fills: 2 });
+    database = await openDatabase(test.url, { fills: 2, watchEveryMs: NO_LOOKS_MS });
   });
 
   after(async () => {
@@ -120,29 +120,30 @@ describe('what the server answers a fill', () => {
 
     it('53300, no connection left, and it says where', async () => {
       const full = await openDatabase(test.url, { fills: 1 });
+      let failed: Failure;
       try {
-        await test.sql(`ALTER DATABASE ${test.name} CONNECTION LIMIT 1`);
-        const failure = await retried(
-          'DatabaseUnavailable',
-          '53300',
-          failsAs(fill(full, fillRequest(FILL)), 'DatabaseUnavailable'),
-        );
-        assert.match(failure.message, new RegExp(`^${test.name} at 127\\.0\\.0\\.1:\\d+: `));
+        await superuser.query(`ALTER DATABASE ${test.name} CONNECTION LIMIT 1`);
+        failed = await failsAs(fill(full, fillRequest(FILL)), 'DatabaseUnavailable');
       } finally {
-        await test.sql(`ALTER DATABASE ${test.name} CONNECTION LIMIT -1`);
+        // Before anything is looked at, which may need a connection.
+        await superuser.query(`ALTER DATABASE ${test.name} CONNECTION LIMIT -1`);
         await full.close();
       }
+      const failure = await retried('DatabaseUnavailable', '53300', Promise.resolve(failed));
+      assert.match(failure.message, new RegExp(`^${test.name} at 127\\.0\\.0\\.1:\\d+: `));
     });
 
     it('55000, a database that takes no connections for now', async () => {
       const shut = await openDatabase(test.url, { fills: 1 });
+      let failed: Failure;
       try {
         await allowConnections(false);
-        await retried('DatabaseUnavailable', '55000', failsAs(fill(shut, fillRequest(FILL)), 'DatabaseUnavailable'));
+        failed = await failsAs(fill(shut, fillRequest(FILL)), 'DatabaseUnavailable');
       } finally {
         await allowConnections(true);
         await shut.close();
       }
+      await retried('DatabaseUnavailable', '55000', Promise.resolve(failed));
     });
 
     for (const fate of ['cut', 'pass and cut'] as const) {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type AddressInfo, createServer, Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { endFill } from '../../src/warehouse/end-fill.js';
@@ -9,19 +8,26 @@ import { fill } from '../../src/warehouse/fill.js';
 import { ledgerState, migrate, REGISTRY_LOCK } from '../../src/warehouse/migrate.js';
 import { superuserPool } from '../support/at-work.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { failsAs, fillRequest, fills, sqlPipeline, until, within } from '../support/fill.js';
+import { failsAs, fillRequest, fills, NO_LOOKS_MS, sqlPipeline, until, within } from '../support/fill.js';
+import { untilLetGo } from '../support/lock-waits.js';
+import { LOOK } from '../support/looks.js';
 import { Proxy } from '../support/proxy.js';
+import { type StatementHooks, type StatementKind, withStatements } from '../support/statements.js';
 import { withClient } from '../support/template.js';
 
 /** Milliseconds between two looks at a backend: short, so that the test is. */
 const WATCH_EVERY_MS = 250;
-/** The same where nothing is to be suspected: long enough that a slow machine answers, and short enough for some looks. */
-const PATIENT_MS = 700;
+/** The same where nothing is to be suspected: long enough that a slow machine answers four of them, and short enough for some. */
+const PATIENT_MS = 2_000;
+/** Looks that something outlives which the server is slow with: more than the two that would do to give it up. */
+const MANY_LOOKS = 3;
 /** So seldom that nothing but the cancel can end what stands still. */
-const NEVER_MS = 3_600_000;
+const NEVER_MS = NO_LOOKS_MS;
 
 const FAST = sqlPipeline('SELECT :date AS day, 1 AS n');
 const SLOW = sqlPipeline('SELECT :date AS day, 1 AS n FROM pg_sleep(600)');
+/** Sleeps while the table `held` has a row. */
+const HELD = sqlPipeline('SELECT :date AS day, waits() AS n', { name: 'slow' });
 
 describe('a network that drops packets', () => {
   let test: TestDatabase;
@@ -29,7 +35,12 @@ describe('a network that drops packets', () => {
 
   before(async () => {
     test = await createTestDatabase();
-    await test.sql('CREATE TABLE target (day date NOT NULL, n int NOT NULL)');
+    await test.sql(`CREATE TABLE target (day date NOT NULL, n int NOT NULL); CREATE TABLE held (held boolean);
+      CREATE FUNCTION waits() RETURNS int LANGUAGE plpgsql VOLATILE AS $$
+      BEGIN
+        WHILE EXISTS (SELECT FROM public.held) LOOP PERFORM pg_sleep(0.05); END LOOP;
+        RETURN 1;
+      END $$`);
     superuser = superuserPool(test);
   });
 
@@ -39,11 +50,19 @@ describe('a network that drops packets', () => {
   });
 
   describe('with no connection left that passes, the control pool’s neither', () => {
+    /** Milliseconds between two looks, four of which end it: a slow machine answers within them while anything passes. */
+    const WATCHED_MS = 1_000;
+
     it('ends the fill as DatabaseUnavailable', () =>
-      withProxy(WATCH_EVERY_MS, async (database, proxy) => {
+      withProxy(NEVER_MS, async (database, proxy) => {
         const run = randomUUID();
-        const failed = failsAs(fill(database, fillRequest(SLOW, { run })), 'DatabaseUnavailable');
-        await within('the fill', Promise.all([failed, freezeOnceAsleep(run, proxy)]));
+        // Only the query that is to stand still is watched: what comes before it may take its time.
+        const before: StatementHooks['before'] = ({ kind }) =>
+          void (kind === 'kept' && Reflect.set(database, 'watchEveryMs', WATCHED_MS));
+        const failed = withStatements({ before }, () =>
+          failsAs(fill(database, fillRequest(SLOW, { run })), 'DatabaseUnavailable'),
+        );
+        await within('the fill', Promise.all([failed, freezeOnceAsleep(run, proxy, failed)]));
       }));
 
     it('lets a cancel end the fill at once', () =>
@@ -52,7 +71,7 @@ describe('a network that drops packets', () => {
         const cancel = new AbortController();
         const reason = new Error('cancelled by the test');
         const rejected = assert.rejects(fill(database, fillRequest(SLOW, { run, signal: cancel.signal })), reason);
-        await within('the sleep', Promise.race([freezeOnceAsleep(run, proxy), rejected]));
+        await within('the sleep', freezeOnceAsleep(run, proxy, rejected));
         cancel.abort(reason);
         await within('the cancel', rejected);
         // From a worker that still reaches the server, endFill ends what this one had to leave.
@@ -62,8 +81,11 @@ describe('a network that drops packets', () => {
         assert.equal(await asleep(run), false);
       }));
 
-    async function freezeOnceAsleep(run: string, proxy: Proxy): Promise<void> {
-      await until('the query sleeps', () => asleep(run));
+    async function freezeOnceAsleep(run: string, proxy: Proxy, filling: Promise<unknown>): Promise<void> {
+      let ended = false;
+      const end = (): void => void (ended = true);
+      filling.then(end, end);
+      await until('the query sleeps', async () => ended || (await asleep(run)));
       proxy.restart({ onMessage: () => 'freeze' });
       proxy.freezeAll();
     }
@@ -151,7 +173,7 @@ describe('a network that drops packets', () => {
       return setKeepAlive.apply(this, args);
     };
     try {
-      await withDirect((database) => fill(database, fillRequest(FAST)));
+      await withDirect((database) => fill(database, fillRequest(FAST)), NEVER_MS);
     } finally {
       Socket.prototype.setKeepAlive = setKeepAlive;
     }
@@ -163,21 +185,30 @@ describe('a network that drops packets', () => {
   });
 
   describe('is not suspected where the server only takes its time:', () => {
+    afterEach(() => test.sql('DELETE FROM held'));
+
     it('a query of many looks', async () => {
-      const slow = sqlPipeline('SELECT :date AS day, 1 AS n FROM pg_sleep(3)', { name: 'slow' });
-      await withDirect((database) => fill(database, fillRequest(slow)));
+      await test.sql('INSERT INTO held VALUES (true)');
+      await withDirect(async (database) => {
+        const filling = outlivesLooks('insert', () => fill(database, fillRequest(HELD)));
+        await filling.looks;
+        await test.sql('DELETE FROM held');
+        await filling.end;
+      });
       assert.equal((await fills(test, 'slow')).length, 1);
     });
 
     it('a wait of many looks for the window’s lock', async () => {
-      const holder = sqlPipeline('SELECT :date AS day, 1 AS n FROM pg_sleep(3)', { name: 'slow' });
+      await test.sql('INSERT INTO held VALUES (true)');
       await withDirect(async (database) => {
         const first = randomUUID();
-        const filling = fill(database, fillRequest(holder, { run: first, key: '2024-03-01' }));
+        const holding = fill(database, fillRequest(HELD, { run: first, key: '2024-03-01' }));
         await until('the first sleeps', () => asleep(first));
         const next = sqlPipeline('SELECT :date AS day, 1 AS n', { name: 'slow' });
-        await fill(database, fillRequest(next, { key: '2024-03-01' }));
-        await filling;
+        const filling = outlivesLooks('lock', () => fill(database, fillRequest(next, { key: '2024-03-01' })));
+        await filling.looks;
+        await test.sql('DELETE FROM held');
+        await Promise.all([filling.end, holding]);
       });
       assert.equal((await fills(test, 'slow', '2024-03-01')).length, 2);
     });
@@ -190,10 +221,10 @@ describe('a network that drops packets', () => {
           await withClient(empty.ownerUrl, async (other) => {
             await other.query('BEGIN');
             await other.query('SELECT pg_advisory_xact_lock($1::int8)', [REGISTRY_LOCK]);
-            const migrating = migrate(database);
-            await Promise.race([delay(3_000), migrating]);
+            const migrating = outlivesLooks('begin', () => migrate(database));
+            await migrating.looks;
             await other.query('COMMIT');
-            assert.ok((await within('the migration', migrating)).length > 0);
+            assert.ok((await within('the migration', migrating.end)).length > 0);
           });
           assert.equal(await ledgerState(database), 'current');
         } finally {
@@ -204,6 +235,28 @@ describe('a network that drops packets', () => {
       }
     });
   });
+
+  /** Begins work, and tells when so many looks as are many have come in vain since its first statement of a kind was sent. */
+  function outlivesLooks<T>(kind: StatementKind, work: () => Promise<T>) {
+    let since: number | undefined;
+    const hooks: StatementHooks = {
+      before: (statement) => {
+        if (statement.kind === kind) since ??= 0;
+      },
+      after: ({ text }) => {
+        if (since !== undefined && text.includes(LOOK)) since += 1;
+      },
+      rewrite: untilLetGo,
+    };
+    let ended = false;
+    const end = withStatements(hooks, work).finally(() => (ended = true));
+    end.catch(() => undefined);
+    const looks = until('many looks', async () => {
+      assert.ok(!ended, 'it ended before');
+      return (since ?? 0) >= MANY_LOOKS;
+    });
+    return { looks, end };
+  }
 
   /** A worker's database behind a proxy, whose pools stand open where they are used once at the start. */
   async function withProxy(
@@ -226,8 +279,11 @@ describe('a network that drops packets', () => {
     }
   }
 
-  async function withDirect(use: (database: Database) => Promise<unknown>): Promise<void> {
-    const database = await openDatabase(test.url, { fills: 2, watchEveryMs: PATIENT_MS });
+  async function withDirect(
+    use: (database: Database) => Promise<unknown>,
+    watchEveryMs: number = PATIENT_MS,
+  ): Promise<void> {
+    const database = await openDatabase(test.url, { fills: 2, watchEveryMs });
     try {
       await use(database);
     } finally {

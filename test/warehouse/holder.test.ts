@@ -10,9 +10,19 @@ import { gridLock, type WindowLock, windowLock } from '../../src/warehouse/lock.
 import { tryFill } from '../../src/warehouse/try-fill.js';
 import { superuserPool } from '../support/at-work.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { failsAs, fillRequest, fills, KEY, sqlPipeline, typescriptPipeline, until, within } from '../support/fill.js';
-import { lockWaits } from '../support/lock-waits.js';
-import { type StatementHooks, withStatements } from '../support/statements.js';
+import {
+  failsAs,
+  fillRequest,
+  fills,
+  KEY,
+  NO_LOOKS_MS,
+  sqlPipeline,
+  typescriptPipeline,
+  until,
+  within,
+} from '../support/fill.js';
+import { lockWaits, untilLetGo } from '../support/lock-waits.js';
+import { type StatementHooks, unhooked, withStatements } from '../support/statements.js';
 import { withClient } from '../support/template.js';
 import { SteeredFill, thawAll } from './steered-fill.js';
 
@@ -29,7 +39,7 @@ describe('a window that something else holds', () => {
   before(async () => {
     test = await createTestDatabase();
     await test.sql('CREATE TABLE target (day date NOT NULL, value text NOT NULL)');
-    worker = await openDatabase(test.url, { fills: 4 });
+    worker = await openDatabase(test.url, { fills: 4, watchEveryMs: NO_LOOKS_MS });
     const [row] = await test.sql<{ oid: number }>(`SELECT 'target'::regclass::oid::int AS oid`);
     root = row?.oid ?? 0;
     lock = windowLock({ root }, fillRequest(pipeline).window);
@@ -190,7 +200,9 @@ describe('a window that something else holds', () => {
           kind === 'claim' ? { text: text.replace('secs => $6', 'secs => $6 * 0'), values } : undefined,
       );
       assert.equal(await overdue.rest(), 'stopped');
-      assert.equal((await within(onBusy, fill(worker, request(onBusy)))).rows, 1);
+      // However long the backend that is ended takes to go.
+      const filled = withStatements({ rewrite: untilLetGo }, () => fill(worker, request(onBusy)));
+      assert.equal((await within(onBusy, filled)).rows, 1);
       overdue.release();
       await overdue.end();
     }
@@ -199,32 +211,31 @@ describe('a window that something else holds', () => {
 
   it('while it is waited for, no transaction of the one that waits is older than a try', async () => {
     await whileHeld(test.superuserUrl, 'psql', async () => {
-      const begun = new Set<string>();
       const superuser = superuserPool(test);
+      const open = async (): Promise<string[]> => {
+        const { rows } = await superuser.query<{ begun: string }>(
+          `SELECT xact_start::text AS begun FROM pg_stat_activity
+            WHERE datname = current_database() AND usename = $1 AND application_name LIKE 'repave%' AND xact_start IS NOT NULL`,
+          [test.workerRole],
+        );
+        return rows.map(({ begun }) => begun);
+      };
+      const begun: string[] = [];
+      const before: StatementHooks['before'] = async ({ kind }) => {
+        if (kind === 'begin') assert.deepEqual(await unhooked(open), [], 'and none between two tries');
+        if (kind === 'lock') begun.push(...(await unhooked(open)));
+      };
       try {
-        // Each longer than a slow machine takes for a look.
-        const ended = withStatements({ rewrite: lockWaits(1_500) }, () =>
+        await withStatements({ before, rewrite: lockWaits(200) }, () =>
           failsAs(fill(worker, request('wait')), 'Conflict'),
-        ).then(() => true);
-        while (!(await Promise.race([ended, looks(superuser, begun)])));
-        assert.equal(begun.size, 3, 'three transactions, one after the other');
-        assert.equal(await looks(superuser, begun), false, 'and none between two tries');
-        assert.equal(begun.size, 3);
+        );
+        assert.equal(begun.length, 3, 'one transaction each time');
+        assert.equal(new Set(begun).size, 3, 'three transactions, one after the other');
+        assert.deepEqual(await open(), []);
       } finally {
         await superuser.end();
       }
     });
-
-    /** Notes the transactions that wait for the window now. */
-    async function looks(superuser: pg.Pool, begun: Set<string>): Promise<false> {
-      const { rows } = await superuser.query<{ begun: string }>(
-        `SELECT xact_start::text AS begun FROM pg_stat_activity
-          WHERE datname = current_database() AND application_name ~ '^repave .+/' AND backend_xmin IS NOT NULL AND wait_event = 'advisory'`,
-      );
-      assert.ok(rows.length <= 1);
-      for (const row of rows) begun.add(row.begun);
-      return false;
-    }
   });
 });
 

@@ -2,7 +2,16 @@ import { randomUUID } from 'node:crypto';
 import type { Pipeline } from '../../src/pipeline/pipeline.js';
 import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { fillRequest, fills, ledgerRows, openFills, sqlPipeline, typescriptPipeline } from '../support/fill.js';
+import {
+  fillRequest,
+  fills,
+  ledgerRows,
+  NO_LOOKS_MS,
+  openFills,
+  sqlPipeline,
+  typescriptPipeline,
+} from '../support/fill.js';
+import { untilLetGo } from '../support/lock-waits.js';
 import type { StatementHooks } from '../support/statements.js';
 import { type Point, SteeredFill, thawAll } from './steered-fill.js';
 
@@ -59,7 +68,7 @@ export class InterleavingBench {
   static async open(): Promise<InterleavingBench> {
     const test = await createTestDatabase();
     await test.sql('CREATE TABLE target (day date NOT NULL, value text NOT NULL)');
-    const worker = (): Promise<Database> => openDatabase(test.url, { fills: LANES });
+    const worker = (): Promise<Database> => openDatabase(test.url, { fills: LANES, watchEveryMs: NO_LOOKS_MS });
     return new InterleavingBench(test, { a: await worker(), b: await worker() });
   }
 
@@ -91,7 +100,14 @@ export class InterleavingBench {
     const ids: Readonly<Record<Run, string>> = { a: randomUUID(), b: randomUUID() };
     const start = (run: Run): SteeredFill => {
       const request = fillRequest(pipeline(trial.kind, run, key), { key, run: ids[run] });
-      return new SteeredFill(this.test, this.workers[run], request, trial.steps, trial.rewrite?.());
+      const broken = trial.rewrite?.();
+      return new SteeredFill(
+        this.test,
+        this.workers[run],
+        request,
+        trial.steps,
+        (statement) => broken?.(statement) ?? untilLetGo(statement),
+      );
     };
     const steered: Readonly<Record<Run, SteeredFill>> = { a: start('a'), b: start('b') };
     for (const run of RUNS) await steered[run].rest();

@@ -11,6 +11,8 @@ import { failsAs, fillRequest, KEY, sqlPipeline, until, withWorker, within } fro
 import { unhooked, withStatements } from '../support/statements.js';
 
 const pipeline = sqlPipeline('SELECT :date::date AS day', { fingerprint: 'v1:first' });
+/** Workers that start at once. */
+const AT_ONCE = 12;
 
 describe('the ledger', () => {
   let test: TestDatabase;
@@ -28,10 +30,12 @@ describe('the ledger', () => {
     await emptyDatabase(test);
     await test.sql('CREATE TABLE target (day date NOT NULL); CREATE TABLE other (day date NOT NULL)');
     const opened = new Promise<Database>((resolve) => {
-      closed = withWorker(test, async (worker) => {
+      const live = async (worker: Database): Promise<void> => {
         resolve(worker);
         await new Promise<void>((done) => (close = done));
-      });
+      };
+      // As many as register at once: none waits for a connection of another's.
+      closed = withWorker(test, live, { fills: AT_ONCE });
     });
     database = await opened;
   });
@@ -130,7 +134,7 @@ describe('the ledger', () => {
     });
 
     it('is written once by many workers that start at once', async () => {
-      await Promise.all(Array.from({ length: 12 }, () => registerPipeline(database, pipeline)));
+      await Promise.all(Array.from({ length: AT_ONCE }, () => registerPipeline(database, pipeline)));
       assert.equal((await registeredPipelines(database)).length, 1);
       const contenders = await Promise.allSettled(
         ['a', 'b', 'c', 'd'].map((name) =>

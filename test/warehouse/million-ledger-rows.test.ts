@@ -61,7 +61,7 @@ interface Reading {
 }
 
 describe('a million fills in the ledger', function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
   let test: TestDatabase;
   let database: Database;
 

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type Database, openDatabase } from '../../src/warehouse/database.js';
+import type { FillRequest } from '../../src/warehouse/fill-request.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { failsAs, fillRequest, fills, KEY, typescriptPipeline, within } from '../support/fill.js';
-import { lockWaits } from '../support/lock-waits.js';
+import { failsAs, fillRequest, fills, KEY, NO_LOOKS_MS, typescriptPipeline, within } from '../support/fill.js';
+import { lockWaits, untilLetGo } from '../support/lock-waits.js';
 import { type StatementHooks, withStatements } from '../support/statements.js';
 import { rewriteFor } from './broken-variants.js';
 import { SteeredFill, thawAll } from './steered-fill.js';
@@ -29,8 +30,8 @@ describe('a window held by a frozen attempt of a run that has ended', () => {
   before(async () => {
     test = await createTestDatabase();
     await test.sql('CREATE TABLE target (day date NOT NULL, value text NOT NULL)');
-    frozen = await openDatabase(test.url, { fills: 3 });
-    healthy = await openDatabase(test.url, { fills: 2 });
+    frozen = await openDatabase(test.url, { fills: 3, watchEveryMs: NO_LOOKS_MS });
+    healthy = await openDatabase(test.url, { fills: 2, watchEveryMs: NO_LOOKS_MS });
   });
   beforeEach(async () => {
     await test.sql('TRUNCATE target, repave.fill, repave.partition, repave.claim');
@@ -42,11 +43,14 @@ describe('a window held by a frozen attempt of a run that has ended', () => {
     await test.drop();
   });
 
+  /** However long the backend that is ended takes to go. */
+  const patiently = (request: FillRequest) => withStatements({ rewrite: untilLetGo }, () => fill(healthy, request));
+
   it('past the attempt’s deadline, another run ends it in the middle of its COPY and fills', async () => {
     const holder = new SteeredFill(test, frozen, fillRequest(writes('frozen')), ['in copy'], OVERDUE);
     assert.equal(await holder.rest(), 'stopped');
     const run = randomUUID();
-    await within('the healthy run', fill(healthy, fillRequest(writes('healthy'), { run })));
+    await within('the healthy run', patiently(fillRequest(writes('healthy'), { run })));
     holder.release();
     assert.equal((await holder.end()).failure?.type, 'DatabaseUnavailable');
     assert.deepEqual(await values(), ['healthy']);
@@ -65,7 +69,7 @@ describe('a window held by a frozen attempt of a run that has ended', () => {
       'after claim',
     ]);
     assert.equal(await second.rest(), 'stopped');
-    const outcome = await within('the healthy run', fill(healthy, fillRequest(writes('healthy'))));
+    const outcome = await within('the healthy run', patiently(fillRequest(writes('healthy'))));
     assert.equal(outcome.rows, 1);
     assert.deepEqual(await values(), ['healthy']);
     first.release();
