@@ -23,7 +23,7 @@ interface Status {
 }
 
 describe('watch and status of a backfill whose worker dies half-way', function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
   let bed: Bed;
   let project: string;
   let env: Record<string, string>;

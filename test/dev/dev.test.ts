@@ -11,6 +11,7 @@ import { searchAttributesState } from '../../src/temporal/search-attributes.js';
 import { type Ended, repave, type Running, startRepave } from '../cli/repave.js';
 import { createTestDatabase } from '../support/database.js';
 import { withClient } from '../support/template.js';
+import { until } from '../support/fill.js';
 import { testTemporal } from '../support/temporal.js';
 import { createProject } from '../support/worker.js';
 import { testClient } from '../support/workflow.js';
@@ -49,7 +50,7 @@ describe('repave dev', function () {
       );
       assert.deepEqual(rows, [{ purchases: 69_659, revenue: '2500315.63', ledger: true }]);
     });
-    assert.equal((await fetch(up.ui ?? '')).status, 200);
+    await until('the UI, which comes up beside the server', () => serves(up.ui));
     const temporal = await testClient(up.temporal);
     assert.deepEqual(await searchAttributesState(temporal.connection, 'default'), { state: 'there' });
     await temporal.connection.close();
@@ -210,6 +211,11 @@ async function untilUp(running: Running): Promise<DevUp> {
     }),
     running.ended.then(({ code, stderr }) => assert.fail(`repave dev ended with ${code}:\n${stderr}`)),
   ]);
+}
+
+async function serves(url = ''): Promise<boolean> {
+  const answer = await fetch(url).catch(() => undefined);
+  return answer?.status === 200;
 }
 
 function answers(url: string): Promise<boolean> {

@@ -22,7 +22,8 @@ import { startPrivatePostgres } from '../support/database.js';
 import { shared } from '../support/servers.js';
 import { withClient } from '../support/template.js';
 
-describe('the embedded PostgreSQL', () => {
+describe('the embedded PostgreSQL', function () {
+  this.timeout(600_000);
   const running: PostgresServer[] = [];
   const start = async (options: Parameters<typeof startPrivatePostgres>[0] = {}): Promise<PostgresServer> => {
     const server = await startPrivatePostgres(options);

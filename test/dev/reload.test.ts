@@ -20,7 +20,8 @@ export default definePipeline({
 });
 `;
 
-describe('repave dev, when a pipeline’s file changes', () => {
+describe('repave dev, when a pipeline’s file changes', function () {
+  this.timeout(600_000);
   let bed: Bed;
   let dev: Running;
 

@@ -4,11 +4,13 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import type { TemporalServer } from '../../src/dev/temporal-server.js';
+import { until } from '../support/fill.js';
 import { startPrivateTemporal, testTemporal } from '../support/temporal.js';
 import { shared } from '../support/servers.js';
 import { fakeCli } from './fake-cli.js';
 
-describe('the Temporal dev server', () => {
+describe('the Temporal dev server', function () {
+  this.timeout(600_000);
   const running: TemporalServer[] = [];
   const start = async (options: Parameters<typeof startPrivateTemporal>[0] = {}): Promise<TemporalServer> => {
     const server = await startPrivateTemporal(options);
@@ -39,7 +41,8 @@ describe('the Temporal dev server', () => {
       const server = await start({ port: port(one), uiPort: port(two), ui: true });
       assert.notEqual(server.address, `127.0.0.1:${port(one)}`);
       assert.notEqual(server.ui, `http://127.0.0.1:${port(two)}`);
-      assert.equal((await fetch(server.ui ?? '')).status, 200);
+      // It comes up beside the server.
+      await until('its UI', async () => (await fetch(server.ui ?? '').catch(() => undefined))?.status === 200);
       await namespaceOf(server);
     } finally {
       one.close();
