@@ -43,6 +43,15 @@ describe('telling of an event', () => {
     proxy.restart({ onMessage: () => 'cut' });
   };
 
+  /** Opens connections to the ledger, so that none is still to be made in the seconds that an event waits for it. */
+  const warm = (): Promise<unknown> =>
+    until(() =>
+      Promise.all([ledgerId(database), ledgerId(database)]).then(
+        () => true,
+        () => false,
+      ),
+    );
+
   const telling = (hooks: readonly Hook[]): ReturnType<typeof tell> => {
     const deps: ActivityDeps = {
       pipelines: new Map(),
@@ -127,6 +136,7 @@ describe('telling of an event', () => {
     assert.deepEqual([url.documents.length, command.documents.length], [1, 2], 'whoever was told is not told again');
 
     proxy.restart({});
+    await warm();
     command.refuses = undefined;
     const third = await attempt(activity, request, { attempt: 3, heartbeatDetails: second.handsOn });
     assert.equal(third.failure, undefined);
@@ -137,6 +147,7 @@ describe('telling of an event', () => {
 
   it('goes on while the ledger says nothing, and is recorded as soon as it speaks again', async () => {
     const url = hookOf('url');
+    await warm();
     proxy.restart({ onMessage: ({ number }) => (number === 1 ? 'freeze' : 'pass') });
     const request = requestOf();
     const { failure } = await attempt(telling([url]), request);
@@ -151,6 +162,7 @@ describe('telling of an event', () => {
     const { failure } = await attempt(telling([url]), request);
     assert.deepEqual([failure?.type, failure?.nonRetryable, url.documents], ['DatabaseUnavailable', false, []]);
     proxy.restart({});
+    await warm();
     assert.equal((await attempt(telling([url]), request)).failure, undefined);
     assert.deepEqual(url.documents, [], 'it has given up with none');
   });

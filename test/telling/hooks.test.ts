@@ -46,8 +46,7 @@ describe('a hook that is a URL', () => {
   });
   after(() => receiver.close());
 
-  const hook = (withinMs?: number): Hook =>
-    urlHook(new URL(`${receiver.url}/hook?token=1`), SECRET, withinMs === undefined ? {} : { withinMs });
+  const hook = (withinMs = 150_000): Hook => urlHook(new URL(`${receiver.url}/hook?token=1`), SECRET, { withinMs });
 
   const last = (): Delivery => {
     const delivery = receiver.deliveries.at(-1);
@@ -106,13 +105,13 @@ describe('a hook that is a URL', () => {
 
 describe('a hook that is a command', () => {
   const dir = mkdtempSync(join(tmpdir(), 'repave-command-hook-'));
-  const hook = (command: string, withinMs = 30_000): Hook =>
+  const hook = (command: string, withinMs = 150_000): Hook =>
     commandHook(command, SECRET, { PATH: process.env.PATH, DIR: dir }, { withinMs });
   const file = (name: string): string => readFileSync(join(dir, name), 'utf8');
 
   /** Runs a command that is to be ended for its time once it has begun: a slow machine may need more of that. */
   async function tooLong(command: string, writes: string): Promise<void> {
-    for (let seconds = 1; !existsSync(join(dir, writes)); seconds *= 3) {
+    for (let seconds = 1; !existsSync(join(dir, writes)) || file(writes) === ''; seconds *= 3) {
       assert.ok(seconds < 100, 'it never begins, or is never asked to end');
       await refuses(hook(command, seconds * 1_000), new RegExp(`had not ended after ${seconds} s`));
     }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
 import type { Client } from '@temporalio/client';
 import { NativeConnection } from '@temporalio/worker';
 import { SEARCH_ATTRIBUTES } from '../../src/contract.js';
@@ -6,8 +7,10 @@ import {
   createCommand,
   registerSearchAttributes,
   type SearchAttributesConnection,
+  type SearchAttributesState,
   searchAttributesState,
 } from '../../src/temporal/search-attributes.js';
+import { until } from '../chaos/until.js';
 import { createNamespace, temporal } from '../e2e/temporal-cli.js';
 import { testTemporal } from '../support/temporal.js';
 import { silenceRuntime, testClient } from '../support/workflow.js';
@@ -75,13 +78,13 @@ describe('the search attributes of a namespace', function () {
     const { added, now } = await registerSearchAttributes(refusing, namespace);
     assert.deepEqual([added, now], [[], { state: 'unknown', reason: 'Request unauthorized.' }]);
     await registerSearchAttributes(client.connection, namespace);
-    assert.deepEqual(await searchAttributesState(refusing, namespace), { state: 'there' });
+    await becomes(refusing, namespace, { state: 'there' });
 
     const other = await createNamespace();
     await temporal(other, ...'operator search-attribute create --name RepaveKey --type Text'.split(' '));
     await registerSearchAttributes(client.connection, other);
-    const state = await searchAttributesState(refusing, other);
-    assert.deepEqual(state, { state: 'incomplete', missing: ['RepaveKey'], otherType: [] }, 'a Text is no Keyword');
+    // A Text is no Keyword.
+    await becomes(refusing, other, { state: 'incomplete', missing: ['RepaveKey'], otherType: [] });
   });
 
   it('are unknown where the namespace is, with what the server said', async () => {
@@ -90,6 +93,17 @@ describe('the search attributes of a namespace', function () {
     assert.match(state.state === 'unknown' ? state.reason : '', /no-such-namespace is not found/);
   });
 });
+
+/** Waits until queries know what was added: they go by the server's copy of the namespace, which follows a little later. */
+async function becomes(
+  connection: SearchAttributesConnection,
+  namespace: string,
+  state: SearchAttributesState,
+): Promise<void> {
+  await until(`queries to know ${JSON.stringify(state)}`, async () =>
+    isDeepStrictEqual(await searchAttributesState(connection, namespace), state),
+  );
+}
 
 /** The same server, for one who may not use its operator service. */
 function withoutOperator(connection: SearchAttributesConnection): SearchAttributesConnection {
