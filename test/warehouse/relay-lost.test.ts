@@ -7,6 +7,7 @@ import { atWork, superuserPool } from '../support/at-work.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fills, KEY, type RequestOptions, settled, until, within } from '../support/fill.js';
+import { lockWaits, untilLetGo } from '../support/lock-waits.js';
 import { looksAmong } from '../support/looks.js';
 import { type ProxiedConnection, Proxy } from '../support/proxy.js';
 import { relay, relayPipeline } from '../support/source-database.js';
@@ -26,6 +27,8 @@ const rowsAround = (behind: number) =>
   );
 const FEW_BEHIND = rowsAround(3);
 const MANY_BEHIND = rowsAround(HALF);
+/** Milliseconds between two looks at a session: four that a slow machine does not answer would end it as well. */
+const WATCH_EVERY_MS = 2_000;
 /** Looks at a session after which it would have been given up. */
 const LOOKS = 4;
 
@@ -42,8 +45,8 @@ describe('where rows come from another PostgreSQL, and', () => {
     [test, remote] = await Promise.all([createTestDatabase(), createTestDatabase({ ledger: false })]);
     [proxy, targetProxy] = await Promise.all([Proxy.before(remote.url), Proxy.before(test.url)]);
     [target, source] = await Promise.all([
-      openDatabase(targetProxy.url(test.url), { fills: 4, watchEveryMs: 1_000 }),
-      openDatabase(proxy.url(remote.url), { fills: 4, watchEveryMs: 1_000 }),
+      openDatabase(targetProxy.url(test.url), { fills: 4, watchEveryMs: WATCH_EVERY_MS }),
+      openDatabase(proxy.url(remote.url), { fills: 4, watchEveryMs: WATCH_EVERY_MS }),
     ]);
     superuser = { test: superuserPool(test), remote: superuserPool(remote) };
     await remote.sql(HELD);
@@ -139,7 +142,8 @@ describe('where rows come from another PostgreSQL, and', () => {
         const isLook = looksAmong();
         proxy.restart({
           onMessage: (message) => {
-            if (isLook(message) || ++number !== at || cut) return 'pass';
+            // Nor is it of the fill that the pool says goodbye to a connection which was idle for long.
+            if (isLook(message) || message.type === 'X' || ++number !== at || cut) return 'pass';
             cut = true;
             return 'cut';
           },
@@ -219,7 +223,7 @@ describe('where rows come from another PostgreSQL, and', () => {
       const run = randomUUID();
       const letGo = await hold('test');
       // A proxy would take what the target does not.
-      const direct = await openDatabase(test.url, { fills: 1, watchEveryMs: 1_000 });
+      const direct = await openDatabase(test.url, { fills: 1, watchEveryMs: WATCH_EVERY_MS });
       const end = relay(direct, source, MANY_BEHIND, { run });
       try {
         await Promise.race([
@@ -265,7 +269,10 @@ describe('where rows come from another PostgreSQL, and', () => {
     it('a newer attempt of its run begins, which is not kept waiting', async () => {
       const { end, run } = await heldFill(FEW_BEHIND, async (_pid, _letGo, running) => {
         const newer = relayPipeline('SELECT :date AS day, 5 AS n');
-        assert.equal((await within('it', relay(target, source, newer, { run: running, attempt: 2 }))).rows, 1);
+        const filling = withStatements({ rewrite: untilLetGo }, () =>
+          relay(target, source, newer, { run: running, attempt: 2 }),
+        );
+        assert.equal((await within('it', filling)).rows, 1);
         // Still held: what ends it is the newer one.
         await sourceFree(running);
       });
@@ -316,13 +323,16 @@ describe('where rows come from another PostgreSQL, and', () => {
       const cancel = new AbortController();
       const reason = new Error('cancelled');
       const run = randomUUID();
-      const end = relay(target, source, relayPipeline('SELECT day, n FROM locked'), { run, signal: cancel.signal });
+      // So that nothing but the cancel ends the wait.
+      const end = withStatements({ rewrite: lockWaits(600_000) }, () =>
+        relay(target, source, relayPipeline('SELECT day, n FROM locked'), { run, signal: cancel.signal }),
+      );
       end.catch(() => undefined);
       await until('the source to wait', async () =>
-        (await atWork(superuser.remote, run)).some(({ state }) => state === 'active'),
+        (await atWork(superuser.remote, run)).some(({ query }) => query.includes('FROM locked')),
       );
       cancel.abort(reason);
-      await assert.rejects(within('the fill', end, 15_000), reason);
+      await assert.rejects(within('the fill', end), reason);
       await nothingRuns(run);
       await locker.query('ROLLBACK');
       locker.release();

@@ -6,7 +6,7 @@ import { refuseNotReady } from '../../src/warehouse/ready.js';
 import { superuserPool } from '../support/at-work.js';
 import { changing, moved, versions } from '../support/changed.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { failsAs, fillRequest, KEY, settled, until } from '../support/fill.js';
+import { failsAs, fillRequest, KEY, NO_LOOKS_MS, settled, until } from '../support/fill.js';
 import { relay, relayPipeline, SOURCE } from '../support/source-database.js';
 import { unhooked, withStatements } from '../support/statements.js';
 
@@ -40,8 +40,8 @@ describe('another PostgreSQL that is reloaded while it is read', () => {
     await test.sql('CREATE TABLE target (day date NOT NULL, n bigint)');
     superuser = superuserPool(remote);
     [database, source] = await Promise.all([
-      openDatabase(test.url, { fills: 4 }),
-      openDatabase(remote.url, { fills: 4, readOnly: true }),
+      openDatabase(test.url, { fills: 4, watchEveryMs: NO_LOOKS_MS }),
+      openDatabase(remote.url, { fills: 4, readOnly: true, watchEveryMs: NO_LOOKS_MS }),
     ]);
   });
   after(async () => {

@@ -7,7 +7,7 @@ import { describeSource } from '../../src/warehouse/describe-source.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { emptyDatabase } from '../support/empty-database.js';
-import { failsAs, fillRequest, KEY, settled } from '../support/fill.js';
+import { failsAs, fillRequest, KEY, NO_LOOKS_MS, settled } from '../support/fill.js';
 import { fillWithRetries } from '../support/retry.js';
 import { relay, relayPipeline } from '../support/source-database.js';
 import { withStatements } from '../support/statements.js';
@@ -24,8 +24,8 @@ describe('rows of another PostgreSQL', () => {
   before(async () => {
     [test, remote] = await Promise.all([createTestDatabase(), createTestDatabase({ ledger: false })]);
     [target, source] = await Promise.all([
-      openDatabase(test.url, { fills: 4 }),
-      openDatabase(remote.url, { fills: 4 }),
+      openDatabase(test.url, { fills: 4, watchEveryMs: NO_LOOKS_MS }),
+      openDatabase(remote.url, { fills: 4, watchEveryMs: NO_LOOKS_MS }),
     ]);
     await remote.sql(`
       CREATE TABLE sales (sold_on date NOT NULL, n int NOT NULL);
@@ -211,7 +211,8 @@ describe('rows of another PostgreSQL', () => {
       );
       assert.match(failure.message, /23514/);
       assert.doesNotMatch(failure.message, /source/);
-      const running = await remote.sql(
+      const running = await asSuperuser(
+        remote,
         `SELECT query FROM pg_stat_activity WHERE datname = current_database() AND application_name ~ '^repave [^ ]+/' AND state <> 'idle'`,
       );
       assert.deepEqual(running, []);
@@ -289,7 +290,7 @@ describe('rows of another PostgreSQL', () => {
         }
       } finally {
         await other.close();
-        await asSuperuser(test, `DROP DATABASE ${name}`);
+        await asSuperuser(test, `DROP DATABASE ${name} WITH (FORCE)`);
       }
     }
   });

@@ -5,7 +5,7 @@ import { fill } from '../../src/warehouse/fill.js';
 import { registeredPipelines, registerPipeline } from '../../src/warehouse/ledger.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { emptyDatabase } from '../support/empty-database.js';
-import { failsAs, fillRequest, sqlPipeline, until, within } from '../support/fill.js';
+import { failsAs, fillRequest, NO_LOOKS_MS, sqlPipeline, until, within } from '../support/fill.js';
 import { thawAll, SteeredFill } from './steered-fill.js';
 
 function scoped(name: string, scope?: Scope, partition = { column: 'day', by: 'day' as 'day' | 'month', zone: 'UTC' }) {
@@ -22,7 +22,7 @@ describe('pipelines that share a target, in the registry', () => {
 
   before(async () => {
     test = await createTestDatabase();
-    database = await openDatabase(test.url, { fills: 4 });
+    database = await openDatabase(test.url, { fills: 4, watchEveryMs: NO_LOOKS_MS });
   });
   after(async () => {
     await database.close();

@@ -18,6 +18,8 @@ import {
   withWorker,
 } from '../support/fill.js';
 import { type FillingProcess, startFilling } from '../support/filling.js';
+import { untilLetGo } from '../support/lock-waits.js';
+import { LOOK } from '../support/looks.js';
 import { type Statement, type StatementKind, withStatements } from '../support/statements.js';
 import { asSuperuser } from '../support/superuser.js';
 import { withClient } from '../support/template.js';
@@ -226,33 +228,38 @@ describe('the rows of a source with `stage: false`', () => {
   });
 
   it('may be long in coming: that nothing moves meanwhile is not taken for a lost connection', async () => {
+    let looks = 0;
     await withWorker(
       test,
       async (database) => {
         const pipeline = typescriptPipeline(async function* ({ key }) {
-          // Each longer than the two looks of the watchdog that would do, which are long enough for a slow machine.
-          await delay(2_000);
           yield* many(key);
-          await delay(2_000);
+          await copying();
+          const before = looks;
+          // By the first it knows what has moved, and two that agree would do.
+          await until('looks of the watchdog', async () => looks >= before + 4);
           yield { day: key, n: MANY, note: 'late' };
         }, STRAIGHT);
-        assert.equal((await fill(database, fillRequest(pipeline))).rows, MANY + 1);
+        const after = ({ text }: Statement): void => void (looks += Number(text.includes(LOOK)));
+        const outcome = await withStatements({ after }, () => fill(database, fillRequest(pipeline)));
+        assert.equal(outcome.rows, MANY + 1);
       },
-      { watchEveryMs: 600 },
+      // Four that are not answered end it too.
+      { watchEveryMs: 2_000 },
     );
   });
 
   it('may be long in coming before the first, although the server ends transactions that stand idle', async () => {
     await withWorker(test, async (database) => {
       const pipeline = typescriptPipeline(async function* ({ key }) {
-        await delay(2_000);
+        await delay(6_000);
         yield* many(key);
       }, STRAIGHT);
       // Longer than a slow machine takes between two statements.
       const rewrite = ({ kind, text, values }: Statement) => {
         if (kind !== 'pins') return undefined;
         assert.ok(values.includes('60000'), 'the limit is 60 s');
-        return { text, values: values.map((value) => (value === '60000' ? '1000' : value)) };
+        return { text, values: values.map((value) => (value === '60000' ? '5000' : value)) };
       };
       const outcome = await withStatements({ rewrite }, () => fill(database, fillRequest(pipeline)));
       assert.equal(outcome.rows, MANY);
@@ -308,18 +315,15 @@ describe('the rows of a source with `stage: false`', () => {
   it('of two runs at once on one window are the one’s and then the other’s, each read when its turn has come', async () => {
     const read: string[] = [];
     await withWorker(test, async (database) => {
-      const run = (name: string, count: number) =>
-        fill(
-          database,
-          fillRequest(
-            typescriptPipeline(async function* ({ key }) {
-              read.push(`${name} begins`);
-              yield* many(key, count);
-              await delay(20);
-              read.push(`${name} ends`);
-            }, STRAIGHT),
-          ),
-        );
+      const run = (name: string, count: number) => {
+        const pipeline = typescriptPipeline(async function* ({ key }) {
+          read.push(`${name} begins`);
+          yield* many(key, count);
+          await delay(20);
+          read.push(`${name} ends`);
+        }, STRAIGHT);
+        return withStatements({ rewrite: untilLetGo }, () => fill(database, fillRequest(pipeline)));
+      };
       const outcomes = await Promise.all([run('one', 300), run('two', 400)]);
       const [first] = read[0] === 'one begins' ? [0] : [1];
       assert.deepEqual(

@@ -10,11 +10,13 @@ import {
   fillRequest,
   fills,
   ledgerRows,
+  NO_LOOKS_MS,
   settled,
   sqlPipeline,
   typescriptPipeline,
   within,
 } from '../support/fill.js';
+import { untilLetGo } from '../support/lock-waits.js';
 import { type BrokenVariant, rewriteFor } from './broken-variants.js';
 import { type End, type Point, SteeredFill, thawAll } from './steered-fill.js';
 
@@ -27,7 +29,8 @@ describe('runs at once', () => {
   before(async () => {
     test = await createTestDatabase();
     await test.sql('CREATE TABLE target (day date NOT NULL, value text NOT NULL)');
-    for (let i = 0; i < WORKERS; i++) workers.push(await openDatabase(test.url, { fills: 4 }));
+    for (let i = 0; i < WORKERS; i++)
+      workers.push(await openDatabase(test.url, { fills: 4, watchEveryMs: NO_LOOKS_MS }));
   });
   beforeEach(async () => {
     await test.sql('TRUNCATE target, repave.fill, repave.partition, repave.claim');
@@ -157,7 +160,14 @@ describe('runs at once', () => {
     async function meet(variant: BrokenVariant, point: Point): Promise<End[]> {
       const steered = workers.map((worker, i) => {
         const pipeline = rows('sql', `run ${i}`, 3);
-        return new SteeredFill(test, worker, fillRequest(pipeline), [point], rewriteFor(variant));
+        const broken = rewriteFor(variant);
+        return new SteeredFill(
+          test,
+          worker,
+          fillRequest(pipeline),
+          [point],
+          (statement) => broken(statement) ?? untilLetGo(statement),
+        );
       });
       for (const each of steered) assert.equal(await each.rest(), 'stopped');
       for (const each of steered) each.release();

@@ -9,7 +9,7 @@ import { fill } from '../../src/warehouse/fill.js';
 import { type TrialRequest, tryFill } from '../../src/warehouse/try-fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { failsAs, fillRequest, KEY, sqlPipeline, typescriptPipeline, until, withWorker } from '../support/fill.js';
-import { lockWaits } from '../support/lock-waits.js';
+import { lockWaits, untilLetGo } from '../support/lock-waits.js';
 import { withStatements } from '../support/statements.js';
 import { asSuperuser } from '../support/superuser.js';
 import { withClient } from '../support/template.js';
@@ -246,7 +246,8 @@ describe('trying a fill', () => {
     const waitsForTheWindow = async (): Promise<boolean | undefined> => {
       const [row] = await test.sql<{ waits: boolean }>(
         `SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-                         WHERE l.locktype = 'advisory' AND NOT l.granted AND a.application_name LIKE 'repave %/try %') AS waits`,
+                         WHERE a.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted
+                           AND a.application_name LIKE 'repave %/try %') AS waits`,
       );
       return row?.waits;
     };
@@ -254,7 +255,7 @@ describe('trying a fill', () => {
     it('waits for it, and sees what it has committed', () =>
       asWorker((database) =>
         whileFilling(database, async (letGo) => {
-          const trying = tryFill(database, trial(query));
+          const trying = withStatements({ rewrite: untilLetGo }, () => tryFill(database, trial(query)));
           await until('the trial waits', waitsForTheWindow);
           await letGo();
           assert.equal((await trying).deleted, 30, 'the fill’s rows, not those before it');
@@ -281,7 +282,8 @@ describe('trying a fill', () => {
         await until('the trial is at its DELETE', async () => {
           const [row] = await asSuperuser<{ waits: boolean }>(
             test,
-            `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name LIKE 'repave %/try %' AND wait_event_type = 'Lock') AS waits`,
+            `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'repave %/try %'
+                                                           AND wait_event_type = 'Lock') AS waits`,
           );
           return row?.waits;
         });

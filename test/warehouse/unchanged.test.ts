@@ -8,7 +8,15 @@ import type { FillOutcome } from '../../src/warehouse/fill-request.js';
 import { partitionHistory } from '../../src/warehouse/partitions.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { emptyDatabase } from '../support/empty-database.js';
-import { failsAs, fillRequest, KEY, ledgerRows, sqlPipeline, typescriptPipeline } from '../support/fill.js';
+import {
+  failsAs,
+  fillRequest,
+  KEY,
+  ledgerRows,
+  NO_LOOKS_MS,
+  sqlPipeline,
+  typescriptPipeline,
+} from '../support/fill.js';
 import { asSuperuser } from '../support/superuser.js';
 import { unhooked, withStatements } from '../support/statements.js';
 
@@ -20,7 +28,7 @@ describe('skipUnchanged', () => {
 
   before(async () => {
     test = await createTestDatabase();
-    database = await openDatabase(test.url, { fills: 4 });
+    database = await openDatabase(test.url, { fills: 4, watchEveryMs: NO_LOOKS_MS });
   });
   after(async () => {
     await database.close();

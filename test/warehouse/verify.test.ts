@@ -12,7 +12,7 @@ import { type Finding, passedOver, standingFinding } from '../../src/warehouse/f
 import { ALL_KEYS, verifyPipeline } from '../../src/warehouse/verify-pipeline.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { emptyDatabase } from '../support/empty-database.js';
-import { failsAs, fillRequest, settled, sqlPipeline, until } from '../support/fill.js';
+import { failsAs, fillRequest, NO_LOOKS_MS, settled, sqlPipeline, until } from '../support/fill.js';
 import { type Statement, unhooked, withStatements } from '../support/statements.js';
 import { asSuperuser } from '../support/superuser.js';
 import { withClient } from '../support/template.js';
@@ -34,7 +34,7 @@ describe('verify', () => {
   before(async () => {
     test = await createTestDatabase();
     // As a worker's role: its grants are enough.
-    database = await openDatabase(test.url, { fills: 4 });
+    database = await openDatabase(test.url, { fills: 4, watchEveryMs: NO_LOOKS_MS });
   });
   after(async () => {
     await database.close();
