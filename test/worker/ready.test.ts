@@ -48,7 +48,7 @@ describe('days whose source is not ready', function () {
     ];
     const write = (file: string, text: string): void => writeFileSync(join(bed.project, 'pipelines', file), text);
     // Time enough for a fill on a slow machine.
-    write(`${impatient}.sql`, header('-- retry: { giveUpAfter: 6s }').replace('target: daily', 'target: impatient'));
+    write(`${impatient}.sql`, header('-- retry: { giveUpAfter: 20s }').replace('target: daily', 'target: impatient'));
     write(`${batches}.sql`, header('-- batch: 10').replace('target: daily', 'target: batches'));
     write(`${typescript}.ts`, TYPESCRIPT);
     await bed.worker();
