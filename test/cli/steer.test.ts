@@ -105,6 +105,13 @@ describe('the commands that steer a backfill', function () {
 
   it('keep levers while no worker runs, and say so', async () => {
     await done('backfill', pipeline, '2024-01-01..2024-01-10', '--detach');
+    // What no worker has begun is known by its pipeline from Temporal's list alone, which lags a little behind.
+    await until('it to be listed', async () => {
+      const listed: string[] = [];
+      const query = `WorkflowId = '${january}'`;
+      for await (const { workflowId } of client.temporal.workflow.list({ query })) listed.push(workflowId);
+      return listed.length > 0;
+    });
     const said = await done('pause', pipeline, '--reason', 'the replica lags');
     assert.match(
       said,
@@ -153,6 +160,7 @@ describe('the commands that steer a backfill', function () {
     assert.match(await refused('pause', january, '--reason', 'x'.repeat(201)), /201 characters/);
     await hold('2024-02-01');
     const other = document<{ id: string }>(await repave('backfill', pipeline, '2024-02-01', '--detach', '--json'));
+    await until('the other to be begun', async () => (await progress(other.id))?.running.length === 1);
     for (const command of ['pause', 'retry', 'watch']) {
       const several = await refused(command, pipeline);
       assert.match(several, /Several backfills of \S+ run: name one/);

@@ -189,7 +189,9 @@ describe('the levers of a backfill', function () {
     const later = await start({}, first.id);
     await assert.rejects(repave.handle(first.id, first.runId).cancel(), { name: 'WorkflowNotFoundError' });
     await later.stop();
-    assert.equal((await arrivedInAll(later)).length, 1, 'it was stopped, not cancelled');
+    // Which is pulled once, however often it arrives.
+    const ids = (await arrivedInAll(later)).map(({ id }) => id);
+    assert.equal(new Set(ids).size, 1, 'it was stopped, not cancelled');
 
     const long = await start({ runMs: 200 });
     await until('a second run', async () => (await runsOf(long)) > 1);
