@@ -10,8 +10,8 @@ const SECRET = 'geheim';
 const BODY = JSON.stringify({ id: 'run/backfill-ended', reason: 'Übermorgen' });
 const LATE_MS = 301_000;
 
-/** Signatures, and whether they are to be taken for ours. */
-const SIGNATURES: readonly (readonly [header: string, ours: boolean])[] = [
+/** Signatures of just now, and whether they are to be taken for ours. */
+const signatures = (): readonly (readonly [header: string, ours: boolean])[] => [
   [signature(SECRET, BODY), true],
   [signature('another', BODY), false],
   [signature(SECRET, `${BODY} `), false],
@@ -25,7 +25,6 @@ describe('docs/told.md', () => {
   let folder: string;
   before(async () => {
     folder = mkdtempSync(join((await shared('folder')).dir, 'told-'));
-    writeFileSync(join(folder, 'cases.json'), JSON.stringify({ SECRET, BODY, SIGNATURES }));
   });
 
   it('shows a document as its schema says', () => {
@@ -52,6 +51,8 @@ console.log(JSON.stringify(cases.SIGNATURES.map(([header]) => isOurs(cases.SECRE
   });
 
   async function judgesAll(command: string, name: string, program: string): Promise<void> {
+    const SIGNATURES = signatures();
+    writeFileSync(join(folder, 'cases.json'), JSON.stringify({ SECRET, BODY, SIGNATURES }));
     writeFileSync(join(folder, name), program);
     const { code, stdout, stderr } = await run(command, [name], { PATH: process.env.PATH ?? '' }, folder).ended;
     assert.equal(code, 0, stderr);

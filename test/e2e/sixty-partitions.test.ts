@@ -20,7 +20,7 @@ SELECT at::date AS day, count(*) AS events FROM event WHERE at >= :date AND at <
 -- target: by_hour
 -- partition: { column: at, by: hour, zone: America/New_York }
 -- concurrency: ${CONCURRENCY}
-SELECT at, :key AS key FROM event WHERE at >= :start AND at < :end
+SELECT at, :key AS key FROM event CROSS JOIN held(:key) WHERE at >= :start AND at < :end
 `,
 };
 
@@ -48,20 +48,23 @@ describe('two pipelines of 60 partitions each, 8 of each at once', function () {
 
   it('end well over a clock change: exact, with no deadlock, and no more connections than the worker may have', async () => {
     const { client, database } = installation;
-    const days = await client.backfill({ pipeline: 'by_day', from: '2024-02-09', to: '2024-04-08' });
+    // Two of the hours are held until both are open, while the days go on beside them.
+    const held = ['2024-03-09T00Z', '2024-03-09T01Z'];
+    for (const key of held) await installation.hold(key);
     const hours = await client.backfill({ pipeline: 'by_hour', from: '2024-03-09T00Z', to: '2024-03-11T11Z' });
+    const days = await client.backfill({ pipeline: 'by_day', from: '2024-02-09', to: '2024-04-08' });
+    await installation.heldFills(2, 'by_hour');
+    for (const key of held) await installation.release(key);
     let ended = false;
     const ends = Promise.all([days.result(), hours.result()]).finally(() => (ended = true));
     ends.catch(() => undefined);
-    let [most, together] = [0, 0];
+    let most = 0;
     while (!ended) {
-      const [now] = await installation.look<{ sessions: number; fills: number }>(
-        `SELECT count(*)::int AS sessions,
-                count(*) FILTER (WHERE application_name ~ '^repave [^/ ]+/' AND xact_start IS NOT NULL)::int AS fills
-           FROM pg_stat_activity WHERE datname = current_database() AND usename = '${database.workerRole}'`,
+      const [now] = await installation.look<{ sessions: number }>(
+        `SELECT count(*)::int AS sessions FROM pg_stat_activity
+          WHERE datname = current_database() AND usename = '${database.workerRole}'`,
       );
       most = Math.max(most, now?.sessions ?? 0);
-      together = Math.max(together, now?.fills ?? 0);
       await setTimeout(20);
     }
     const results = await ends;
@@ -73,7 +76,6 @@ describe('two pipelines of 60 partitions each, 8 of each at once', function () {
       ],
     );
     assert.ok(most <= FILLS + CONTROL, `${most} connections`);
-    assert.ok(together > 1, 'they did run at once');
 
     assert.deepEqual(
       await installation.look(`
