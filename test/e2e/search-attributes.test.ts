@@ -35,6 +35,13 @@ describe('search attributes of runs', function () {
   it('find a backfill by its pipeline, and its children by their key and their backfill', async () => {
     const { client, temporal, namespace } = await open();
     await registerSearchAttributes(temporal.connection, namespace);
+    // The server goes by its own copies of the namespace, which follow a little later.
+    await until('the server to know them', () =>
+      temporal.workflow.count('RepaveKey = "x"').then(
+        () => true,
+        () => false,
+      ),
+    );
     await installation?.startWorker();
     const handle = await client.backfill(DAYS);
     assert.equal((await handle.result()).filled, 2);

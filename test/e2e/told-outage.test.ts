@@ -14,7 +14,7 @@ const KEY = '2024-03-01';
 const PIPELINE = `-- repave
 -- target: ${NAME}
 -- partition: { column: day, by: day }
--- retry: { giveUpAfter: 6s }
+-- retry: { giveUpAfter: 20s }
 SELECT :date AS day
 `;
 
