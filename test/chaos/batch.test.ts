@@ -74,7 +74,8 @@ describe('a batch in the middle, finished or cancelled', function () {
         worker.signal('SIGCONT');
         for (const batch of [goes_on, is_cancelled]) await fillsAgain(installation, batch);
         assert.deepEqual(await everything(installation), before);
-        assert.deepEqual(await installation.leftBehind(), []);
+        // What the thawed batches still do until they are refused may end a moment after the new fills.
+        await until('nothing to be left behind', async () => (await installation.leftBehind()).length === 0);
       }),
 
     'is ended where its worker is frozen and no other may take it over': () =>

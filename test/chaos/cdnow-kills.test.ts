@@ -26,7 +26,7 @@ GROUP  BY sold_on
 `;
 
 describe('a backfill of all of CDNOW whose worker is killed ten times', function () {
-  this.timeout(600_000);
+  this.timeout(1_200_000);
   let installation: Installation;
   // A pipeline of its own name: its children must not meet those of other tests.
   const pipeline = 'cdnow_kills';

@@ -16,7 +16,7 @@ import {
 } from './scripted.js';
 
 describe('a backfill over many runs', function () {
-  this.timeout(600_000);
+  this.timeout(1_200_000);
   const harness = new Harness();
 
   async function start(script: Script, partitionsPerRun: number) {
