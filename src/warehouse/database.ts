@@ -12,6 +12,8 @@ export interface DatabaseOptions {
   readonly spoolDir?: string;
   /** Milliseconds between two looks at the backend of a statement that has not answered. Default 5,000. */
   readonly watchEveryMs?: number;
+  /** Milliseconds in which the database must answer whoever cancels. Default 3,000. */
+  readonly answerMs?: number;
   /** True for what a pipeline reads from: nothing is ever written there, so that it may be a standby. */
   readonly readOnly?: boolean;
 }
@@ -33,6 +35,7 @@ export class Database {
   readonly #control: pg.Pool;
   readonly spoolDir: string | undefined;
   readonly watchEveryMs: number;
+  readonly answerMs: number;
   /** Whether sessions may ask the server to look for dead clients; PostgreSQL offers it from version 14, not everywhere. */
   checksClients = false;
   /** The role's and database's own search path, before any session changed it. */
@@ -58,6 +61,7 @@ export class Database {
     this.readOnly = options.readOnly ?? false;
     this.spoolDir = options.spoolDir;
     this.watchEveryMs = options.watchEveryMs ?? 5_000;
+    this.answerMs = options.answerMs ?? 3_000;
     for (const pool of [this.#fills, this.#control]) {
       // An idle connection that the server ends is no failure of anything; without a listener it would end the process.
       pool.on('error', () => undefined);

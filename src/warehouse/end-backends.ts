@@ -10,8 +10,6 @@ import type { Backend } from './session.js';
 export const GONE_WAIT_MS = 20_000;
 /** Milliseconds between two looks whether it has gone. */
 export const LOOK_EVERY_MS = 50;
-/** Milliseconds in which the database must answer whoever cancels. */
-const ANSWER_MS = 3_000;
 
 /**
  * Ends one backend in its transaction of that name, and returns once it has gone or the transaction has ended by itself.
@@ -25,7 +23,7 @@ export async function endBackend(database: Database, { pid, startedAt, applicati
         WHERE pid = $1 AND backend_start = $2::pg_catalog.timestamptz AND application_name = $3`,
       [pid, startedAt, applicationName],
     );
-    const left = await abortable(ended, AbortSignal.timeout(ANSWER_MS));
+    const left = await abortable(ended, AbortSignal.timeout(database.answerMs));
     if (left.length === 0) return;
     if (Date.now() > until) throw new Error(`The backend ${pid} does not end`);
     await delay(LOOK_EVERY_MS);

@@ -100,13 +100,16 @@ export function fillRequest(pipeline: FillRequest['pipeline'], options: RequestO
 /** When attempt 0 would have been scheduled, as Temporal's server counts. */
 export const SCHEDULED_AT = Date.UTC(2024, 2, 1);
 
-/** Opens the database as a worker does, by default without a watchdog, and closes it after `use`. */
+/** What gives a test's database as long as it takes: no look of the watchdog comes, and a cancel waits for the server's answer. */
+export const PATIENT = { watchEveryMs: NO_LOOKS_MS, answerMs: HANG_LIMIT_MS } as const;
+
+/** Opens the database as a worker does, by default with patience, and closes it after `use`. */
 export async function withWorker<T>(
   test: TestDatabase,
   use: (database: Database) => Promise<T>,
   options: Partial<DatabaseOptions> = {},
 ): Promise<T> {
-  const database = await openDatabase(test.url, { fills: 4, watchEveryMs: NO_LOOKS_MS, ...options });
+  const database = await openDatabase(test.url, { fills: 4, ...PATIENT, ...options });
   try {
     return await use(database);
   } finally {

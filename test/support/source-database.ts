@@ -3,7 +3,7 @@ import { type Database, type DatabaseOptions, openDatabase } from '../../src/war
 import { fill } from '../../src/warehouse/fill.js';
 import type { FillOutcome } from '../../src/warehouse/fill-request.js';
 import type { TestDatabase } from './database.js';
-import { fillRequest, NO_LOOKS_MS, type RequestOptions, sqlPipeline } from './fill.js';
+import { fillRequest, PATIENT, type RequestOptions, sqlPipeline } from './fill.js';
 
 /** The variable that names the source in a pipeline of a test. */
 export const SOURCE = 'SOURCE_URL';
@@ -13,16 +13,16 @@ export function relayPipeline(query: string, settings: Parameters<typeof sqlPipe
   return sqlPipeline(query, { source: SOURCE, ...settings });
 }
 
-/** Opens the target and the source as a worker does, by default without a watchdog, and closes them after `use`. */
+/** Opens the target and the source as a worker does, by default with patience, and closes them after `use`. */
 export async function withRelay<T>(
   target: Pick<TestDatabase, 'url'>,
   source: Pick<TestDatabase, 'url'>,
   use: (target: Database, source: Database) => Promise<T>,
   options: Partial<DatabaseOptions> = {},
 ): Promise<T> {
-  const into = await openDatabase(target.url, { fills: 4, watchEveryMs: NO_LOOKS_MS, ...options });
+  const into = await openDatabase(target.url, { fills: 4, ...PATIENT, ...options });
   try {
-    const from = await openDatabase(source.url, { fills: 4, watchEveryMs: NO_LOOKS_MS, ...options });
+    const from = await openDatabase(source.url, { fills: 4, ...PATIENT, ...options });
     try {
       return await use(into, from);
     } finally {

@@ -54,7 +54,7 @@ describe('the two budgets of a partition', () => {
   });
   const counted: readonly (readonly [FailureType, string, Pipeline, timeLeftMs?: number])[] = [
     ['SourceFailed', 'a source that throws', throws],
-    ['TimedOut', 'a source that never answers', typescriptPipeline(stalls), 300],
+    ['TimedOut', 'a source that never answers', typescriptPipeline(stalls), 1_000],
     ['TimedOut', 'a statement that somebody cancels', raising('57014')],
     ['Unexpected', 'an error that no rule names', raising('XX001')],
   ];

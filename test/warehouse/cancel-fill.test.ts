@@ -9,7 +9,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import {
   fillRequest,
   KEY,
-  NO_LOOKS_MS,
+  PATIENT,
   openFills,
   sqlPipeline,
   typescriptPipeline,
@@ -40,7 +40,7 @@ describe('a cancelled fill', () => {
     test = await createTestDatabase();
     await test.sql('CREATE TABLE target (day date NOT NULL, n text NOT NULL)');
     superuser = superuserPool(test);
-    database = await openDatabase(test.url, { fills: 2, watchEveryMs: NO_LOOKS_MS });
+    database = await openDatabase(test.url, { fills: 2, ...PATIENT });
   });
 
   after(async () => {

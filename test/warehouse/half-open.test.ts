@@ -7,7 +7,7 @@ import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { atWork, superuserPool } from '../support/at-work.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { failsAs, fillRequest, fills, sqlPipeline, typescriptPipeline, within } from '../support/fill.js';
+import { failsAs, fillRequest, fills, PATIENT, sqlPipeline, typescriptPipeline, within } from '../support/fill.js';
 import { looksAmong } from '../support/looks.js';
 import { type Message, Proxy } from '../support/proxy.js';
 import { fillWithRetries } from '../support/retry.js';
@@ -15,9 +15,9 @@ import { fillWithRetries } from '../support/retry.js';
 /** Milliseconds between two looks at a backend: short, so that the test is. */
 const WATCH_EVERY_MS = 250;
 /** The same where a fill is to get through, on a slow machine too. */
-const PATIENT_MS = 2_000;
+const LATER_MS = 2_000;
 /** So seldom that nothing but the cancel can end what stands still. */
-const NEVER_MS = 3_600_000;
+const NEVER_MS = PATIENT.watchEveryMs;
 
 const ROWS: RowSource = function* ({ key }) {
   for (const n of ['1', '2', '3']) yield { day: key, n };
@@ -62,7 +62,7 @@ describe('a fill whose connection stands still, and is not closed', () => {
             const run = randomUUID();
             await within(where, failsAs(fill(database, fillRequest(pipeline, { run, key })), 'DatabaseUnavailable'));
             // Hardly anything stands still from here on: what a slow machine is late to answer is not given up.
-            Reflect.set(database, 'watchEveryMs', PATIENT_MS);
+            Reflect.set(database, 'watchEveryMs', LATER_MS);
             const retried = fillWithRetries(
               (attempt) => fill(database, fillRequest(pipeline, { run, key, attempt })),
               2,
@@ -106,7 +106,7 @@ describe('a fill whose connection stands still, and is not closed', () => {
     const tries = await Promise.allSettled(
       requests.map(async (sql, i) => {
         const proxy = await Proxy.before(test.url);
-        const database = await openDatabase(proxy.url(test.url), { fills: 1, watchEveryMs });
+        const database = await openDatabase(proxy.url(test.url), { fills: 1, ...PATIENT, watchEveryMs });
         const where = `request ${i + 1}, ${sql.slice(0, 60)}`;
         try {
           (await database.session(new AbortController().signal)).release();

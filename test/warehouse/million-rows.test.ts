@@ -8,7 +8,9 @@ const GROWTH = 60 * 2 ** 20;
 /** The whole process, with the programs that it has loaded. */
 const PEAK = 320 * 2 ** 20;
 
-describe('a million rows of a TypeScript source', () => {
+describe('a million rows of a TypeScript source', function () {
+  // Half a minute of work, and many times that on a slow machine.
+  this.timeout(600_000);
   let test: TestDatabase;
   let child: FillingProcess | undefined;
 

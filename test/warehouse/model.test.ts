@@ -122,7 +122,9 @@ const BROKEN: readonly Variant[] = [
   },
 ];
 
-describe('the protocol as a model, in every state it can be in', () => {
+describe('the protocol as a model, in every state it can be in', function () {
+  // Half a minute of work, and many times that on a slow machine.
+  this.timeout(600_000);
   for (const name of Object.keys(WORLDS) as WorldName[]) {
     it(`holds for ${name}`, () => {
       const { endings, broken } = explore(WHOLE, WORLDS[name]);

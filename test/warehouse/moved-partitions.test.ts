@@ -4,7 +4,7 @@ import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { superuserPool } from '../support/at-work.js';
 import { changing, moved } from '../support/changed.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import { failsAs, NO_LOOKS_MS, sqlPipeline, typescriptPipeline, until, within } from '../support/fill.js';
+import { failsAs, PATIENT, sqlPipeline, typescriptPipeline, until, within } from '../support/fill.js';
 import { type Statement, withStatements } from '../support/statements.js';
 
 const DAYS = 450;
@@ -27,7 +27,7 @@ describe('partitions whose source has moved', () => {
          FROM generate_series(0, ${DAYS - 1}) n`,
       [`1 by ${asking.changed?.hash}`],
     );
-    database = await openDatabase(test.url, { fills: 1, watchEveryMs: NO_LOOKS_MS });
+    database = await openDatabase(test.url, { fills: 1, ...PATIENT });
   });
   after(async () => {
     await database.close();

@@ -53,7 +53,9 @@ const COMPARED: Pipeline = sqlPipeline('SELECT :date AS day, g::text AS n FROM g
   ],
 });
 
-describe('the n-th fault, n = 1, 2, 3, … until a fill passes untouched', () => {
+describe('the n-th fault, n = 1, 2, 3, … until a fill passes untouched', function () {
+  // Half a minute of work, and many times that on a slow machine.
+  this.timeout(600_000);
   let test: TestDatabase;
   let superuser: pg.Client;
   let proxy: Proxy;
