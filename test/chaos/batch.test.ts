@@ -52,7 +52,7 @@ interface Version {
 }
 
 describe('a batch in the middle, finished or cancelled', function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
 
   atOnce({
     'goes on where it stood after its worker was killed, and leaves nothing behind': () =>

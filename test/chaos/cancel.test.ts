@@ -31,7 +31,7 @@ interface Cancelled {
 }
 
 describe('a backfill that is cancelled in the middle of SQL', function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
 
   atOnce({
     'leaves nothing behind where its worker is alive': () => cancel('cancel_alive', async () => undefined),

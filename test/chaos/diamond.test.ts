@@ -3,7 +3,7 @@ import type { BackfillResult } from '../../src/contract.js';
 import { Diamond, FIRST, LAST, PARTITIONS } from '../e2e/diamond.js';
 
 describe('a diamond of four pipelines over days and months, whose worker is killed in the middle', function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
   let diamond: Diamond;
 
   before(async () => {

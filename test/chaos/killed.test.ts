@@ -19,7 +19,7 @@ const TABLES = `
   CREATE TRIGGER hold AFTER INSERT ON repave.fill FOR EACH ROW EXECUTE FUNCTION hold_guard();`;
 
 describe('a worker that is killed round the COMMIT of its fill', function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
   let installation: Installation;
   let proxy: Proxy;
   const results = new Map<Name, PartitionResult>();

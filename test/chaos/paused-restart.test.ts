@@ -33,7 +33,7 @@ const TABLES = `
   END $$;`;
 
 describe('a paused backfill over a restart of everything', function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
   const id = 'backfill/paused-restart';
   const taskQueue = uniqueQueue();
   let postgres: PostgresServer;

@@ -25,7 +25,7 @@ WHERE  day >= :date AND day < :end_date
 `;
 
 describe('who reads a day while it is filled fifty times, with workers killed between DELETE and COMMIT', function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
   let installation: Installation;
   const pipeline = 'watched';
 

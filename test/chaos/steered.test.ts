@@ -21,7 +21,7 @@ SELECT :date AS day, 1 / (SELECT 1 - count(*) FROM broken) AS n FROM held(:key)
 type Events = NonNullable<Awaited<ReturnType<WorkflowHandle['fetchHistory']>>['events']>;
 
 describe('a backfill that is steered', function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
   let installation: Installation;
 
   beforeEach(async () => {

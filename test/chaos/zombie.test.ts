@@ -65,7 +65,7 @@ const TABLES = `
   CREATE TRIGGER hold AFTER INSERT ON repave.fill FOR EACH ROW EXECUTE FUNCTION hold_guard();`;
 
 describe('a worker that is frozen in the middle of its fills, and thaws after another has done them', function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
   let installation: Installation;
   let first: WorkerProcess;
   let second: WorkerProcess;

@@ -17,7 +17,7 @@ interface Change {
 }
 
 describe('a backfill whose pipeline is no more', function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
 
   atOnce({
     'is cancelled where its file was deleted and its worker killed, whose queries go on': () =>
