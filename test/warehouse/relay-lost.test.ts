@@ -320,22 +320,25 @@ describe('where rows come from another PostgreSQL, and', () => {
       await remote.sql('CREATE TABLE locked (day date, n int)');
       const locker = await superuser.remote.connect();
       await locker.query('BEGIN; LOCK TABLE locked');
-      const cancel = new AbortController();
-      const reason = new Error('cancelled');
-      const run = randomUUID();
-      // So that nothing but the cancel ends the wait.
-      const end = withStatements({ rewrite: lockWaits(600_000) }, () =>
-        relay(target, source, relayPipeline('SELECT day, n FROM locked'), { run, signal: cancel.signal }),
-      );
-      end.catch(() => undefined);
-      await until('the source to wait', async () =>
-        (await atWork(superuser.remote, run)).some(({ query }) => query.includes('FROM locked')),
-      );
-      cancel.abort(reason);
-      await assert.rejects(within('the fill', end), reason);
-      await nothingRuns(run);
-      await locker.query('ROLLBACK');
-      locker.release();
+      try {
+        const cancel = new AbortController();
+        const reason = new Error('cancelled');
+        const run = randomUUID();
+        // So that nothing but the cancel ends the wait.
+        const end = withStatements({ rewrite: lockWaits(600_000) }, () =>
+          relay(target, source, relayPipeline('SELECT day, n FROM locked'), { run, signal: cancel.signal }),
+        );
+        end.catch(() => undefined);
+        await until('the source to wait', async () =>
+          (await atWork(superuser.remote, run)).some(({ query }) => query.includes('FROM locked')),
+        );
+        cancel.abort(reason);
+        await assert.rejects(within('the fill', end), reason);
+        await nothingRuns(run);
+      } finally {
+        await locker.query('ROLLBACK');
+        locker.release();
+      }
     });
 
     it('its time is over', async () => {
