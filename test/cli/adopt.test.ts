@@ -18,7 +18,8 @@ interface AdoptDocument {
 
 const HISTORY = '-- repave\n-- target: history\n-- partition: { column: day, by: day }\nSELECT :date AS day, 1 AS n\n';
 
-describe('repave adopt', () => {
+describe('repave adopt', function () {
+  this.timeout(600_000);
   let project: string;
   let database: TestDatabase;
   let env: Record<string, string>;

@@ -26,7 +26,7 @@ class BlackHole {
 }
 
 describe('a Temporal server that never answers', function () {
-  this.timeout(180_000);
+  this.timeout(600_000);
   let database: TestDatabase;
   let project: string;
   let hole: BlackHole;

@@ -21,7 +21,8 @@ const FILES = {
   'pipelines/relayed.sql': `-- repave\n-- target: relayed\n-- ${HEADER}\n-- source: SHOP_URL\nSELECT day, n FROM orders WHERE day = :date\n`,
 };
 
-describe('repave doctor', () => {
+describe('repave doctor', function () {
+  this.timeout(600_000);
   /** Owns one table, and nothing else here. */
   const owner = `test_owner_${randomBytes(6).toString('hex')}`;
   let project: string;

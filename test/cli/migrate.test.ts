@@ -19,7 +19,8 @@ interface MigrateDocument {
   readonly searchAttributes?: unknown;
 }
 
-describe('repave migrate', () => {
+describe('repave migrate', function () {
+  this.timeout(600_000);
   let project: string;
   let database: TestDatabase;
   /** A role that has nothing yet. */

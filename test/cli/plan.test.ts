@@ -23,7 +23,8 @@ interface PlanDocument {
 
 const JANUARY = ['plan', 'sales_summary', '--from', '1997-01-01', '--to', '1997-01-31'];
 
-describe('repave plan', () => {
+describe('repave plan', function () {
+  this.timeout(600_000);
   let project: string;
   let database: TestDatabase;
   let env: Record<string, string>;

@@ -21,7 +21,8 @@ const pipeline = (target: string, more = ''): string => `-- repave
 ${more}SELECT :date AS day
 `;
 
-describe('repave prune', () => {
+describe('repave prune', function () {
+  this.timeout(600_000);
   let project: string;
   let database: TestDatabase;
 

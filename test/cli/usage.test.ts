@@ -8,7 +8,8 @@ import { document, inShell, makeProject, repave, SALES_SUMMARY } from './repave.
 /** Nothing listens there. */
 const NOBODY = 'postgres://somebody:s3cret@127.0.0.1:1/nowhere';
 
-describe('repave', () => {
+describe('repave', function () {
+  this.timeout(600_000);
   let project: string;
   before(() => (project = makeProject({ 'pipelines/sales_summary.sql': SALES_SUMMARY })));
   after(() => rmSync(project, { recursive: true, force: true }));

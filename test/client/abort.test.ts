@@ -8,7 +8,8 @@ import { silenceRuntime, uniqueQueue } from '../support/workflow.js';
 import { until } from '../workflows/scripted.js';
 import { steerableWorker } from './steered-client.js';
 
-describe('signals that end a call', () => {
+describe('signals that end a call', function () {
+  this.timeout(600_000);
   let connection: Connection;
   let repave: RepaveClient;
   /** Calls to the server that have not ended. */

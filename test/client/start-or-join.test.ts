@@ -7,7 +7,8 @@ import { until } from '../workflows/scripted.js';
 
 const FIRST = '2024-01-01';
 
-describe('starting what runs already', () => {
+describe('starting what runs already', function () {
+  this.timeout(600_000);
   let bed: Bed;
   let input: { pipeline: string; from: string; to: string };
 

@@ -24,7 +24,8 @@ const ORDERS: readonly Order[] = Array.from({ length: 48 }, (_, n) => ({
   lines: [{ sku: `A${n}`, quantity: n }],
 }));
 
-describe('the example of an HTTP API', () => {
+describe('the example of an HTTP API', function () {
+  this.timeout(600_000);
   let test: TestDatabase;
   let pipeline: Pipeline;
   let shop: ShopServer | undefined;
