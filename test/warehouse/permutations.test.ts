@@ -12,7 +12,9 @@ const THREE_STEPS: readonly Point[] = ['before begin', 'before delete', 'before 
 /** Claim; everything up to the guard; guard and commit. */
 const CLAIM_STEPS: readonly Point[] = ['before claim', 'before begin', 'before guard'];
 
-describe('two runs fill one window, in every order of their steps', () => {
+describe('two runs fill one window, in every order of their steps', function () {
+  // Seventy fills of two runs at a time, which take long on a slow machine.
+  this.timeout(600_000);
   let bench: InterleavingBench;
   before(async () => {
     bench = await InterleavingBench.open();
