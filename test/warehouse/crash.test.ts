@@ -5,8 +5,18 @@ import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { endFill } from '../../src/warehouse/end-fill.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { startPrivatePostgres } from '../support/database.js';
-import { failsAs, fillRequest, KEY, NO_LOOKS_MS, settled, sqlPipeline, until, within } from '../support/fill.js';
-import { untilLetGo } from '../support/lock-waits.js';
+import {
+  failsAs,
+  fillRequest,
+  HANG_LIMIT_MS,
+  KEY,
+  NO_LOOKS_MS,
+  settled,
+  sqlPipeline,
+  until,
+  within,
+} from '../support/fill.js';
+import { lockWaits, untilLetGo } from '../support/lock-waits.js';
 import { createPrivateDatabase, type PrivateDatabase } from '../support/private-database.js';
 import { fillWithRetries } from '../support/retry.js';
 import { type StatementHooks, unhooked, withStatements } from '../support/statements.js';
@@ -103,8 +113,10 @@ describe('a server that crashes', () => {
 
     it('one of them fails where BEGIN does not say what it needs', async () => {
       await test.sql('TRUNCATE target');
-      const bare: StatementHooks['rewrite'] = ({ kind }) =>
-        kind === 'begin' ? { text: 'BEGIN READ WRITE', values: [] } : undefined;
+      // The second waits once: between two waits, each of which has a snapshot of its own, the first might end.
+      const once = lockWaits(HANG_LIMIT_MS);
+      const bare: StatementHooks['rewrite'] = (statement) =>
+        statement.kind === 'begin' ? { text: 'BEGIN READ WRITE', values: [] } : once(statement);
       // However slow the machine is, the second waits for the first, and has its snapshot by then.
       let first = true;
       const before: StatementHooks['before'] = async ({ kind }) => {
