@@ -24,7 +24,7 @@ import { refuseWritten, writeWindow } from './write-window.js';
  * Milliseconds each try waits for the window's lock: short first, since an overdue holder is ended after it; 6 s in all. Each is
  * a transaction of its own, so that none keeps VACUUM back for longer.
  */
-const LOCK_WAITS_MS = [300, 2_700, 3_000] as const;
+export const LOCK_WAITS_MS = [300, 2_700, 3_000] as const;
 /** Of a fill that is not to wait: as long as a run that was terminated just now takes to end. */
 const BUSY_WAITS_MS = LOCK_WAITS_MS.slice(0, 2);
 /** Milliseconds the fill's own statements wait for a lock on the table, such as an ALTER TABLE's. */

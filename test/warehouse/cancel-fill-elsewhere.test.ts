@@ -20,6 +20,7 @@ import {
   until,
   within,
 } from '../support/fill.js';
+import { HELD } from '../support/held.js';
 import { type StatementHooks, type StatementKind, withStatements } from '../support/statements.js';
 
 const FAST = sqlPipeline('SELECT :date AS day, g::text AS n FROM generate_series(1, 3) g');
@@ -36,12 +37,7 @@ describe('a fill ended from another worker', () => {
 
   before(async () => {
     test = await createTestDatabase();
-    await test.sql(`CREATE TABLE target (day date NOT NULL, n text NOT NULL); CREATE TABLE held (held boolean);
-      CREATE FUNCTION waits() RETURNS text LANGUAGE plpgsql VOLATILE AS $$
-      BEGIN
-        WHILE EXISTS (SELECT FROM public.held) LOOP PERFORM pg_sleep(0.05); END LOOP;
-        RETURN 'n';
-      END $$`);
+    await test.sql(`CREATE TABLE target (day date NOT NULL, n text NOT NULL); ${HELD}`);
     superuser = superuserPool(test);
     database = await openDatabase(test.url, { fills: 2, watchEveryMs: NO_LOOKS_MS });
     elsewhere = await openDatabase(test.url, { fills: 1 });
@@ -131,7 +127,7 @@ describe('a fill ended from another worker', () => {
     const run = randomUUID();
     const other = randomUUID();
     await test.sql('INSERT INTO held VALUES (true)');
-    const filling = fill(database, fillRequest(sqlPipeline('SELECT :date AS day, waits() AS n'), { run: other }));
+    const filling = fill(database, fillRequest(sqlPipeline('SELECT :date AS day, waits()::text AS n'), { run: other }));
     await until('the other’s query runs', () => asleep(other));
     for (let i = 0; i < 2; i++)
       assert.equal(await endFill(elsewhere, { pipeline: 'target', key: KEY, run }), undefined);

@@ -8,6 +8,7 @@ import { type Database, openDatabase } from '../../src/warehouse/database.js';
 import { fill } from '../../src/warehouse/fill.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { failsAs, fillRequest, fills, KEY, NO_LOOKS_MS, settled, sqlPipeline, until, within } from '../support/fill.js';
+import { pinned } from '../support/pinned.js';
 import { type Fate, Proxy } from '../support/proxy.js';
 import { type StatementHooks, unhooked, withStatements } from '../support/statements.js';
 import { withClient } from '../support/template.js';
@@ -56,10 +57,7 @@ describe('what the server answers a fill', () => {
       retried('DatabaseUnavailable', '57P01', fillFirst(FILL, beforeDelete(endBackend))));
 
     it('25P03, a transaction that stood idle', () => {
-      const soon: StatementHooks['rewrite'] = ({ kind, text, values }) =>
-        kind === 'pins'
-          ? { text, values: values.map((value, i) => (isIdleTimeout(values, i) ? '50' : value)) }
-          : undefined;
+      const soon = pinned('idle_in_transaction_session_timeout', () => '50');
       return retried('DatabaseUnavailable', '25P03', fillFirst(FILL, { rewrite: soon, ...beforeDelete(backendGone) }));
     });
 
@@ -277,7 +275,3 @@ describe('what the server answers a fill', () => {
     }
   }
 });
-
-function isIdleTimeout(values: readonly unknown[], i: number): boolean {
-  return values[i - 1] === 'idle_in_transaction_session_timeout';
-}

@@ -9,6 +9,7 @@ import { ledgerState, migrate, REGISTRY_LOCK } from '../../src/warehouse/migrate
 import { superuserPool } from '../support/at-work.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { failsAs, fillRequest, fills, NO_LOOKS_MS, sqlPipeline, until, within } from '../support/fill.js';
+import { HELD } from '../support/held.js';
 import { untilLetGo } from '../support/lock-waits.js';
 import { LOOK } from '../support/looks.js';
 import { Proxy } from '../support/proxy.js';
@@ -27,7 +28,7 @@ const NEVER_MS = NO_LOOKS_MS;
 const FAST = sqlPipeline('SELECT :date AS day, 1 AS n');
 const SLOW = sqlPipeline('SELECT :date AS day, 1 AS n FROM pg_sleep(600)');
 /** Sleeps while the table `held` has a row. */
-const HELD = sqlPipeline('SELECT :date AS day, waits() AS n', { name: 'slow' });
+const WAITS = sqlPipeline('SELECT :date AS day, waits() AS n', { name: 'slow' });
 
 describe('a network that drops packets', () => {
   let test: TestDatabase;
@@ -35,12 +36,7 @@ describe('a network that drops packets', () => {
 
   before(async () => {
     test = await createTestDatabase();
-    await test.sql(`CREATE TABLE target (day date NOT NULL, n int NOT NULL); CREATE TABLE held (held boolean);
-      CREATE FUNCTION waits() RETURNS int LANGUAGE plpgsql VOLATILE AS $$
-      BEGIN
-        WHILE EXISTS (SELECT FROM public.held) LOOP PERFORM pg_sleep(0.05); END LOOP;
-        RETURN 1;
-      END $$`);
+    await test.sql(`CREATE TABLE target (day date NOT NULL, n int NOT NULL); ${HELD}`);
     superuser = superuserPool(test);
   });
 
@@ -190,7 +186,7 @@ describe('a network that drops packets', () => {
     it('a query of many looks', async () => {
       await test.sql('INSERT INTO held VALUES (true)');
       await withDirect(async (database) => {
-        const filling = outlivesLooks('insert', () => fill(database, fillRequest(HELD)));
+        const filling = outlivesLooks('insert', () => fill(database, fillRequest(WAITS)));
         await filling.looks;
         await test.sql('DELETE FROM held');
         await filling.end;
@@ -202,7 +198,7 @@ describe('a network that drops packets', () => {
       await test.sql('INSERT INTO held VALUES (true)');
       await withDirect(async (database) => {
         const first = randomUUID();
-        const holding = fill(database, fillRequest(HELD, { run: first, key: '2024-03-01' }));
+        const holding = fill(database, fillRequest(WAITS, { run: first, key: '2024-03-01' }));
         await until('the first sleeps', () => asleep(first));
         const next = sqlPipeline('SELECT :date AS day, 1 AS n', { name: 'slow' });
         const filling = outlivesLooks('lock', () => fill(database, fillRequest(next, { key: '2024-03-01' })));

@@ -9,6 +9,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { emptyDatabase } from '../support/empty-database.js';
 import { failsAs, fillRequest, fills, KEY, NO_LOOKS_MS, sqlPipeline, typescriptPipeline } from '../support/fill.js';
 import { untilLetGo } from '../support/lock-waits.js';
+import { pinned } from '../support/pinned.js';
 import type { Statement, StatementHooks } from '../support/statements.js';
 import { withStatements } from '../support/statements.js';
 import { SteeredFill, thawAll } from './steered-fill.js';
@@ -172,10 +173,7 @@ describe('a pipeline that owns a scope of its target', () => {
 
   it('a holder past its deadline is found and ended under the scope’s lock', async () => {
     // That the server ends a transaction which stands idle would let the other go on as well.
-    const patient = ({ text, values }: Statement) => ({
-      text,
-      values: values.map((value, i) => (values[i - 1] === 'idle_in_transaction_session_timeout' ? '0' : value)),
-    });
+    const patient = pinned('idle_in_transaction_session_timeout', () => '0');
     const frozen = new SteeredFill(test, database, fillRequest(tenant('acme')), ['before guard'], patient);
     assert.equal(await frozen.rest(), 'stopped');
     await test.sql(`UPDATE repave.claim SET deadline = now() - interval '1 second'`);
